@@ -101,8 +101,8 @@ SHELL_FILES = \
 	$(MACHINES_SHELL) \
 	$(BATS_FILES)
 
-.PHONY: lint lint-shell lint-man lint-c lint-tests
-lint: lint-shell lint-man lint-c lint-tests
+.PHONY: lint lint-shell lint-man lint-c lint-format lint-tests
+lint: lint-shell lint-man lint-c lint-format lint-tests
 
 lint-shell:
 	cd $(srcdir) && shellcheck $(SHELL_FILES)
@@ -119,6 +119,14 @@ lint-c:
 	else \
 		echo 'lint-c: cppcheck is not installed'; \
 	fi
+
+# .clang-format.  Another release of clang-format formats some lines in another way: it cannot judge them.
+lint-format:
+	@case $$(clang-format --version 2>/dev/null) in \
+	*' version 14.'*) cd $(srcdir) && find src tests -name '*.[ch]' -exec clang-format --dry-run --Werror {} + ;; \
+	'') echo 'lint-format: clang-format is not installed' ;; \
+	*) echo 'lint-format: not checked: this takes clang-format 14, of Debian 12' ;; \
+	esac
 
 # A bats file that no list names would never run.
 lint-tests:

@@ -16,12 +16,14 @@
 #include "report/error.h"
 #include "sys/signals.h"
 
-/* The command inherits no descriptor that would keep the lock when semlock is killed, or its lease needs semlock. */
+/* The command inherits no descriptor that would keep the lock when semlock is killed, or its lease
+ * needs semlock. */
 static bool dies_with_semlock(const struct request *request)
 {
 	return (request->close_fd || request->spec.method->family == ON_SERVER ||
 		   (request->spec.method->can & OWNED_BY_PROCESS) != 0) &&
-	       request->command != NULL && request->locks[0].name != NULL && !request->become && !request->unlock;
+	       request->command != NULL && request->locks[0].name != NULL && !request->become &&
+	       !request->unlock;
 }
 
 /* Release LOCKS.  Returns what becomes of STATUS. */
@@ -32,21 +34,27 @@ static int release_locks(const struct request *request, struct lock *locks, int 
 	if (request->unlock)
 		return status;
 	for (unsigned i = 0; i < request->nlocks && method->family == OF_KERNEL; i++)
-		locks[i].end.lost = !method->owned(&locks[i]); /* on NFS, the server may have given it away */
-	/* The process's end releases a kernel lock, too, before a parent sees that end: that saves a call. */
+		/* on NFS, the server may have given it away */
+		locks[i].end.lost = !method->owned(&locks[i]);
+	/* The process's end releases a kernel lock, too, before a parent sees that end: that saves
+	 * a call. */
 	if (method->family == OF_KERNEL && !request->spec.to_be_removed)
 		return result_if_lost(request, locks, status);
 	lockset_release(locks, request->nlocks);
 	status = result_if_lost(request, locks, status);
 	for (unsigned i = 0; i < request->nlocks; i++) {
-		if (locks[i].end.stuck != 0 && status != EXIT_LOST) /* a lost lock needs no release */
-			complain("%s: cannot release the lock: %s", messages_label(request, &locks[i]),
-			    method->stuck_reason(&locks[i]));
+		/* a lost lock needs no release */
+		if (locks[i].end.stuck != 0 && status != EXIT_LOST)
+			complain("%s: cannot release the lock: %s",
+			    messages_label(request, &locks[i]), method->stuck_reason(&locks[i]));
 		if (locks[i].end.littered)
-			complain("%s: files were put into it: they are left beside it, in a directory .*.semlock.gone.*",
+			complain("%s: files were put into it: they are left beside it, in a "
+				 "directory .*.semlock.gone.*",
 			    messages_label(request, &locks[i]));
-		if (request->spec.to_be_removed && method->family == OF_KERNEL && !method->remove(&locks[i]))
-			complain("%s: not removed: the file is not empty", messages_label(request, &locks[i]));
+		if (request->spec.to_be_removed && method->family == OF_KERNEL &&
+		    !method->remove(&locks[i]))
+			complain("%s: not removed: the file is not empty",
+			    messages_label(request, &locks[i]));
 	}
 	return status;
 }
@@ -67,7 +75,8 @@ int main(int argc, char **argv)
 		who(&request);
 	if (request.log != NULL)
 		log_open(&request);
-	signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status can be waited for: neither here nor in the command */
+	/* if it is ignored, no status can be waited for: neither here nor in the command */
+	signal(SIGCHLD, SIG_DFL);
 	if (request.dies_with_parent && !parent_watch()) {
 		complain("--die-with-parent: the process that started it has ended");
 		return result_die_of(128 + SIGTERM, SIGTERM);
@@ -75,7 +84,8 @@ int main(int argc, char **argv)
 	holder = dies_with_semlock(&request) ? subreaper_start(&error) : 0;
 	if (holder > 0)
 		return run_subreaper(holder);
-	if (holder < 0 || job_make(&job, &request, &error) != 0 || (request.unlock && job_unlock(&job, &error) != 0))
+	if (holder < 0 || job_make(&job, &request, &error) != 0 ||
+	    (request.unlock && job_unlock(&job, &error) != 0))
 		return log_write(&request, NULL, result_of_error(&request, NULL, &error));
 	if (request.hold && !hold_for(request.owner))
 		return EXIT_USAGE;
@@ -94,7 +104,8 @@ int main(int argc, char **argv)
 	status = run(&job, &error);
 	if (acquired.how == ACQUIRED_LOCKS)
 		status = release_locks(&request, job.locks, status);
-	command_reap(&job.command); /* after the release: until then the command's PID, which a lock may name, is its own */
+	/* after the release: until then the command's PID, which a lock may name, is its own */
+	command_reap(&job.command);
 	if (request.log != NULL)
 		log_write(&request, &job, status);
 	return result_die_of(status, job.died_of);

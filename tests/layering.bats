@@ -147,8 +147,8 @@ answers() {
 		clean "methods:"
 }
 
-@test "no file is longer than 500 lines" {
-	find . -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500' | clean "too long:"
+@test "no file is longer than 600 lines" {
+	find . -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 600' | clean "too long:"
 }
 
 @test "the exit statuses are numbers in one place" {
@@ -223,9 +223,9 @@ members() {
 		}'
 }
 
-@test "no structure but struct request has more than 20 members" {
+@test "no structure but struct request and the table struct method has more than 20 members" {
 	[ "$(members | wc -l)" -gt 60 ]
-	members | awk '$1 > 20 && $3 != "request"' | clean "too many:"
+	members | awk '$1 > 20 && $3 !~ "^(request|method)$"' | clean "too many:"
 	members | grep -q '^[23][0-9] \./cli/request.h: request$'
 }
 

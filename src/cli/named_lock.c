@@ -25,8 +25,8 @@ static int check_lock_name(const char *name, struct error *error)
 	return 0;
 }
 
-/* By the password database, not by HOME: cron, sudo, su, a login and a service have to meet in one file.
- * Returns NULL if there is none. */
+/* By the password database, not by HOME: cron, sudo, su, a login and a service have to meet in one
+ * file. Returns NULL if there is none. */
 static const char *home_directory(void)
 {
 	const struct passwd *entry;
@@ -49,12 +49,13 @@ static int make_directory(const char *directory, mode_t mode, struct error *erro
 
 	umask(before);
 	if (result != 0 && errno != EEXIST)
-		return error_set(error, ERROR_CREATE, "cannot create the directory %.100s", directory);
+		return error_set(error, ERROR_CREATE, "cannot create the directory %.100s",
+		    directory);
 	return 0;
 }
 
-/* Put the path of the user's directory into DIRECTORY, and with CREATE make what is missing of it.  Returns 0, or -1
- * with ERROR filled. */
+/* Put the path of the user's directory into DIRECTORY, and with CREATE make what is missing of it.
+ * Returns 0, or -1 with ERROR filled. */
 static int find_directory(char directory[PATH_MAX], bool create, struct error *error)
 {
 	static const char below[][sizeof "/semlock"] = {"/.local", "/state", "/semlock"};
@@ -69,15 +70,17 @@ static int find_directory(char directory[PATH_MAX], bool create, struct error *e
 	length = home == NULL ? 0 : strlen(home);
 	if (length == 0 || length > PATH_MAX - 256)
 		return error_plain(error, ERROR_OPEN,
-		    "user %lu has no home directory in the password database: name a file as LOCK instead",
+		    "user %lu has no home directory in the password database: name a file as LOCK "
+		    "instead",
 		    (unsigned long)geteuid());
 	if (stat(home, &file) != 0)
 		return error_set(error, ERROR_OPEN,
 		    "needs the home directory %.100s: name a file as LOCK instead", home);
 	if (!S_ISDIR(file.st_mode) || file.st_uid != geteuid() || (file.st_mode & S_IWOTH) != 0)
 		return error_plain(error, ERROR_OPEN,
-		    "the home directory %.100s is not user %lu's alone: name a file as LOCK instead", home,
-		    (unsigned long)geteuid());
+		    "the home directory %.100s is not user %lu's alone: name a file as LOCK "
+		    "instead",
+		    home, (unsigned long)geteuid());
 	strcpy(directory, home);
 	for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
 		strcat(directory, below[i]);
@@ -96,8 +99,9 @@ char *named_lock_path(const char *name, bool create, struct error *error)
 	if (check_lock_name(name, error) != 0 || find_directory(directory, create, error) != 0)
 		return NULL;
 	/* Where it is not there, no lock in it is held.  A symbolic link is not followed. */
-	if ((create || access(directory, F_OK) == 0) && (lstat(directory, &file) != 0 || !S_ISDIR(file.st_mode) ||
-							    file.st_uid != geteuid() || (file.st_mode & forbidden) != 0)) {
+	if ((create || access(directory, F_OK) == 0) &&
+	    (lstat(directory, &file) != 0 || !S_ISDIR(file.st_mode) || file.st_uid != geteuid() ||
+		(file.st_mode & forbidden) != 0)) {
 		error_plain(error, ERROR_OPEN,
 		    "not a directory of ours alone, with mode %s: not to be trusted (%.100s)",
 		    geteuid() == 0 ? "0755" : "0700", directory);

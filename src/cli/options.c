@@ -58,10 +58,12 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->busy_status = (int)value_number("-E", optarg, "an exit status", 0, 255);
 		break;
 	case 'f':
-		request->locks[request->nlocks++] = (struct lock_spec){.name = optarg, .fd = -1, .mode = reading->mode};
+		request->locks[request->nlocks++] =
+		    (struct lock_spec){.name = optarg, .fd = -1, .mode = reading->mode};
 		break;
 	case 'j':
-		request->spec.slots = (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
+		request->spec.slots =
+		    (unsigned)value_number("-j", optarg, "a number of slots", 1, SLOTS_MOST);
 		break;
 	case 'm':
 		request->spec.method = value_method(optarg);
@@ -87,7 +89,9 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		break;
 	case OPT_HOLD:
 		request->hold = true;
-		request->owner = optarg == NULL ? 0 : (pid_t)value_number("--hold", optarg, "a process number", 1, INT_MAX);
+		request->owner = optarg == NULL ? 0
+		                                : (pid_t)value_number("--hold", optarg,
+						      "a process number", 1, INT_MAX);
 		break;
 	case OPT_ON_LOST:
 		request->on_lost = value_on_lost(optarg);
@@ -96,7 +100,8 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->spec.stale = value_duration("--stale", optarg, 1);
 		break;
 	case OPT_TAKE:
-		request->spec.take = (unsigned)value_number("--take", optarg, "a number of slots", 1, SLOTS_MOST);
+		request->spec.take =
+		    (unsigned)value_number("--take", optarg, "a number of slots", 1, SLOTS_MOST);
 		break;
 	case OPT_TTL:
 		request->spec.ttl = value_duration("--ttl", optarg, 1);
@@ -115,7 +120,8 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		request->first = true;
 		break;
 	case OPT_QUEUE_MAX:
-		request->queue_max = (int)value_number("--queue-max", optarg, "a number of waiters", 0, INT_MAX);
+		request->queue_max =
+		    (int)value_number("--queue-max", optarg, "a number of waiters", 0, INT_MAX);
 		break;
 	case OPT_OLDER:
 		request->older = value_duration("--older", optarg, 1);
@@ -123,8 +129,10 @@ static bool take_option(struct request *request, struct reading *reading, int op
 	case OPT_REPLACE:
 	case OPT_TOGGLE:
 		request->preempt = option == OPT_REPLACE ? PREEMPT_REPLACE : PREEMPT_TOGGLE;
-		request->preempt_signal = optarg == NULL ? SIGTERM
-		    : value_signal(option == OPT_REPLACE ? "--replace" : "--toggle", optarg);
+		request->preempt_signal =
+		    optarg == NULL
+			? SIGTERM
+			: value_signal(option == OPT_REPLACE ? "--replace" : "--toggle", optarg);
 		break;
 	case OPT_RUN_TIMEOUT:
 		request->run_timeout = value_duration("--run-timeout", optarg, 0);
@@ -145,7 +153,8 @@ static bool take_option(struct request *request, struct reading *reading, int op
 		break;
 	case 'c':
 		reading->shell = true;
-		return !reading->fd_given && reading->name == NULL; /* they may follow: -c --fd 9 'SHELL COMMAND' */
+		/* they may follow: -c --fd 9 'SHELL COMMAND' */
+		return !reading->fd_given && reading->name == NULL;
 	case 'h':
 		usage_help();
 	case 'V':
@@ -163,12 +172,14 @@ static void read_options(struct request *request, struct reading *reading, int a
 		option = getopt_long(argc, argv, usage_letters, usage_options, NULL);
 		if (option == ':')
 			die(EXIT_USAGE, "%s: its value is missing (see --help)",
-			    argv[(optind < argc ? optind : argc) - 1]); /* musl's optind can be past the end */
+			    /* musl's optind can be past the end */
+			    argv[(optind < argc ? optind : argc) - 1]);
 		if (option == '?')
 			usage_refuse(argc, argv);
 		/* Does it go with --who? */
-		reading->acts = reading->acts || !(option < 0 || option == OPT_WHO || option == OPT_JSON || option == 'm' ||
-						     option == OPT_FCNTL || option == OPT_NAME);
+		reading->acts = reading->acts ||
+		                !(option < 0 || option == OPT_WHO || option == OPT_JSON ||
+				    option == 'm' || option == OPT_FCNTL || option == OPT_NAME);
 	} while (option >= 0 && take_option(request, reading, option));
 	if (reading->shell && !reading->fd_given && reading->name == NULL)
 		die(EXIT_USAGE, "-c stands behind LOCK: LOCK -c 'SHELL COMMAND'");
@@ -208,7 +219,9 @@ static int operand_fd(const struct request *request, const char *word)
 	if (*word == '\0')
 		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
 	if (word[strspn(word, " \t+0123456789")] != '\0')
-		die(EXIT_USAGE, "what to run is missing after %s (only a descriptor's number may stand alone)", word);
+		die(EXIT_USAGE,
+		    "what to run is missing after %s (only a descriptor's number may stand alone)",
+		    word);
 	return value_fd("FD", word);
 }
 
@@ -220,9 +233,12 @@ static void check_command(const char *lock, const char *word, bool behind_lock)
 	if (behind_lock && strcmp(word, "--") == 0)
 		die(EXIT_USAGE, "--: COMMAND is missing behind it");
 	if (behind_lock && *word == '-' && usage_knows(word))
-		die(EXIT_USAGE, "%s: options stand before LOCK; to run what is called so: -- %s", word, word);
+		die(EXIT_USAGE, "%s: options stand before LOCK; to run what is called so: -- %s",
+		    word, word);
 	if (behind_lock && *word == '-')
-		die(EXIT_USAGE, "%s: COMMAND begins with a dash: is LOCK missing before %s? To run what is called so: -- %s",
+		die(EXIT_USAGE,
+		    "%s: COMMAND begins with a dash: is LOCK missing before %s? To run what is "
+		    "called so: -- %s",
 		    word, lock, word);
 }
 
@@ -230,7 +246,8 @@ static void operands_read(struct request *request, const struct reading *reading
 {
 	struct lock_spec *first = &request->locks[0];
 	bool is_shell = reading->shell;
-	bool behind_lock = reading->name == NULL && !reading->fd_given; /* else behind the options */
+	/* else behind the options */
+	bool behind_lock = reading->name == NULL && !reading->fd_given;
 
 	*first = (struct lock_spec){.fd = reading->fd, .mode = reading->mode};
 	if (reading->name != NULL) {
@@ -246,10 +263,12 @@ static void operands_read(struct request *request, const struct reading *reading
 		}
 		first->name = *words++;
 	}
-	if (!is_shell && words[0] != NULL && (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
+	if (!is_shell && words[0] != NULL &&
+	    (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
 		is_shell = true;
 		words++;
-	} else if (!is_shell && words[0] != NULL && words[1] != NULL && strcmp(words[0], "--") == 0) {
+	} else if (!is_shell && words[0] != NULL && words[1] != NULL &&
+		   strcmp(words[0], "--") == 0) {
 		words++;
 		behind_lock = false;
 	}
@@ -267,10 +286,12 @@ static void operands_locks(struct request *request, const struct reading *readin
 {
 	request->nlocks = 0;
 	if (reading->name != NULL)
-		request->locks[request->nlocks++] = (struct lock_spec){.name = named_lock(reading->name, false), .of_user = true};
+		request->locks[request->nlocks++] =
+		    (struct lock_spec){.name = named_lock(reading->name, false), .of_user = true};
 	for (; *words != NULL; words++) {
 		if (**words == '-')
-			die(EXIT_USAGE, "%s: options stand before LOCK; a file that is called so is ./%s",
+			die(EXIT_USAGE,
+			    "%s: options stand before LOCK; a file that is called so is ./%s",
 			    *words, *words);
 		request->locks[request->nlocks++] = (struct lock_spec){.name = *words, .fd = -1};
 	}
@@ -279,14 +300,17 @@ static void operands_locks(struct request *request, const struct reading *readin
 
 /* ---- the method ---- */
 
-/* Invoked as flock, URLs are not recognised.  An empty LOCK is an unset variable: --who must not report it free. */
+/* Invoked as flock, URLs are not recognised.  An empty LOCK is an unset variable: --who must not
+ * report it free. */
 static void choose_method(struct request *request, const struct reading *reading)
 {
 	bool named = reading->method_named || reading->fcntl_asked || reading->range_asked;
 
-	if (reading->fcntl_asked && (!reading->method_named || request->spec.method != &method_ofd)) {
+	if (reading->fcntl_asked &&
+	    (!reading->method_named || request->spec.method != &method_ofd)) {
 		if (reading->method_named)
-			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one", request->spec.method->name);
+			die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one",
+			    request->spec.method->name);
 		request->spec.method = &method_ofd;
 	} else if (reading->range_asked && !reading->method_named) {
 		request->spec.method = &method_ofd; /* as with flock(1) */
@@ -300,17 +324,23 @@ static void choose_method(struct request *request, const struct reading *reading
 		const struct method *method = may_be_url ? server_method(name) : NULL;
 
 		if (name != NULL && *name == '\0')
-			die(request->as_flock ? EXIT_NOTOPEN : EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
+			die(request->as_flock ? EXIT_NOTOPEN : EXIT_USAGE,
+			    "LOCK is an empty word: is a variable not set?");
 		if (may_be_url && server_mistyped(name))
-			die(EXIT_USAGE, "%s: a URL has two slashes after its colon; a file of this "
-					"name is ./%s", name, name);
+			die(EXIT_USAGE,
+			    "%s: a URL has two slashes after its colon; a file of this "
+			    "name is ./%s",
+			    name, name);
 		if (method != NULL && request->nlocks > 1 && !request->who)
 			die(EXIT_USAGE,
 			    "-f: %s is on a server, and -f is for this machine; one in the other: "
-			    "semlock LOCK semlock URL COMMAND", name);
+			    "semlock LOCK semlock URL COMMAND",
+			    name);
 		if (method != NULL && named)
-			die(EXIT_USAGE, "%s: a URL names a server: leave out -m, --fcntl, --start and "
-					"--length", name);
+			die(EXIT_USAGE,
+			    "%s: a URL names a server: leave out -m, --fcntl, --start and "
+			    "--length",
+			    name);
 		if (method != NULL && !request->who)
 			request->spec.method = method;
 	}
@@ -359,6 +389,7 @@ void request_read(struct request *request, int argc, char **argv)
 		request->locks[i].mode = named.mode;
 		request->locks[i].of_user = named.of_user;
 		if (named.of_user && !request->spec.exact_mode)
-			request->locks[i].create_mode = 0600; /* root's directory can be entered by all */
+			/* root's directory can be entered by all */
+			request->locks[i].create_mode = 0600;
 	}
 }

@@ -10,10 +10,11 @@
 #include "lock/lock.h"
 
 struct request {
-	bool as_flock; /* invoked as flock: where the two differ, flock(1)'s way */
+	bool as_flock;         /* invoked as flock: where the two differ, flock(1)'s way */
 	struct lock_spec spec; /* what all the locks have in common: the method, the slots, ... */
-	bool method_named;    /* by -m or --fcntl: --who looks for no other */
-	struct lock_spec *locks; /* LOCK or FD first, then those of -f; with --who, all that are named */
+	bool method_named;     /* by -m or --fcntl: --who looks for no other */
+	/* LOCK or FD first, then those of -f; with --who, all that are named */
+	struct lock_spec *locks;
 	unsigned nlocks;
 	const char *label; /* the user's name for the first lock */
 	bool unlock;
@@ -24,26 +25,26 @@ struct request {
 	int busy_status;
 	char **command; /* NULL: only lock the descriptor */
 	bool close_fd, become;
-	bool hold;     /* no command: hold until the end of input ... */
-	pid_t owner;   /* ... or of this process; 0: of our parent */
+	bool hold;   /* no command: hold until the end of input ... */
+	pid_t owner; /* ... or of this process; 0: of our parent */
 	bool dies_with_parent;
 	const char *log; /* a file's name; NULL */
-	int on_lost;   /* a signal, or LOST_WARN; 0: not asked for */
+	int on_lost;     /* a signal, or LOST_WARN; 0: not asked for */
 	bool quiet, verbose;
 	bool nested;
 	enum { PREEMPT_NOT, PREEMPT_REPLACE, PREEMPT_TOGGLE } preempt;
-	int preempt_signal;    /* for the holder */
-	int64_t older;         /* ns: --replace leaves a younger holder alone */
-	int64_t run_timeout;   /* ns; 0: none */
-	int64_t min_hold;      /* ns; 0: none */
-	int64_t kill_after;    /* ns; 0: never */
-	int signal;            /* of --run-timeout; 0: TERM */
+	int preempt_signal;      /* for the holder */
+	int64_t older;           /* ns: --replace leaves a younger holder alone */
+	int64_t run_timeout;     /* ns; 0: none */
+	int64_t min_hold;        /* ns; 0: none */
+	int64_t kill_after;      /* ns; 0: never */
+	int signal;              /* of --run-timeout; 0: TERM */
 	const char *signal_text; /* as it was named */
-	bool who, json; /* only look */
+	bool who, json;          /* only look */
 };
 
-/* Fill REQUEST from ARGV.  Ends the program with EXIT_USAGE, and a message, when ARGV makes no sense;
- * with EXIT_SUCCESS for --help and --version. */
+/* Fill REQUEST from ARGV.  Ends the program with EXIT_USAGE, and a message, when ARGV makes no
+ * sense; with EXIT_SUCCESS for --help and --version. */
 void request_read(struct request *request, int argc, char **argv);
 
 #endif

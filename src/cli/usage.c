@@ -16,9 +16,12 @@
 
 /* ---- their names ---- */
 
-/* Prefixes that flock(1) accepts for one of its options.  Here other options begin so, too; and musl's getopt_long()
- * calls a prefix of two spellings of one option ambiguous. */
-#define FLOCKS_OWN(name, has_argument, option) {name, has_argument, NULL, option}
+/* Prefixes that flock(1) accepts for one of its options.  Here other options begin so, too; and
+ * musl's getopt_long() calls a prefix of two spellings of one option ambiguous. */
+#define FLOCKS_OWN(name, has_argument, option) \
+	{ \
+		name, has_argument, NULL, option \
+	}
 
 const struct option usage_options[] = {
     {"close", no_argument, NULL, 'o'},
@@ -88,14 +91,16 @@ const char usage_letters[] = "+:cef:hj:m:noqsuvw:xE:FV";
 static const char *option_hint(const char *word, size_t length)
 {
 	static struct similar similar;
-	static const char *const elsewhere[][2] = { /* what other tools call it */
+	static const char *const elsewhere[][2] = {
+	    /* what other tools call it */
 	    {"no-wait", "; did you mean --nonblock?"},
 	    {"nowait", "; did you mean --nonblock?"},
 	    {"check", "; semlock-check(1) is a program of its own"},
 	};
 
 	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-		if (strlen(elsewhere[i][0]) == length && strncmp(word, elsewhere[i][0], length) == 0)
+		if (strlen(elsewhere[i][0]) == length &&
+		    strncmp(word, elsewhere[i][0], length) == 0)
 			return elsewhere[i][1];
 	similar = (struct similar){.word = word, .length = length};
 	for (const struct option *option = usage_options; option->name[1] != '\0'; option++)
@@ -112,7 +117,8 @@ bool usage_knows(const char *word)
 	if (word[1] != '-')
 		return word[2] == '\0' && strchr(usage_letters, word[1]) != NULL;
 	for (const struct option *option = usage_options; option->name != NULL; option++)
-		if (strlen(option->name) == length - 2 && strncmp(option->name, word + 2, length - 2) == 0)
+		if (strlen(option->name) == length - 2 &&
+		    strncmp(option->name, word + 2, length - 2) == 0)
 			return true;
 	return false;
 }
@@ -120,25 +126,33 @@ bool usage_knows(const char *word)
 noreturn void usage_refuse(int argc, char **argv)
 {
 	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
-	const char *bundle = optind < argc && optind > 0 && argv[optind][0] == '-' ? argv[optind] : word;
+	const char *bundle =
+	    optind < argc && optind > 0 && argv[optind][0] == '-' ? argv[optind] : word;
 	const size_t length = strlen(word) > 2 ? strcspn(word + 2, "=") : 0;
 	char like[256] = ""; /* the options that begin so: "--nested or --no-fork" */
 
-	/* In a bundle of letters, WORD is the one before it.  With --shared=yes, optopt is a known letter. */
-	if ((optopt > 0 && optopt < 256 && strchr(usage_letters, optopt) == NULL) || strncmp(word, "--", 2) != 0) {
-		if (bundle[0] != '-' || bundle[1] == '-' || bundle[2] == '\0' || strchr(bundle, optopt) == NULL)
+	/* In a bundle of letters, WORD is the one before it.  With --shared=yes, optopt is a known
+	 * letter. */
+	if ((optopt > 0 && optopt < 256 && strchr(usage_letters, optopt) == NULL) ||
+	    strncmp(word, "--", 2) != 0) {
+		if (bundle[0] != '-' || bundle[1] == '-' || bundle[2] == '\0' ||
+		    strchr(bundle, optopt) == NULL)
 			bundle = word;
 		die(EXIT_USAGE, "-%c: there is no such option%s (see --help)", optopt,
-		    bundle[0] == '-' && strlen(bundle) > 3 ? option_hint(bundle + 1, strcspn(bundle + 1, "=")) : "");
+		    bundle[0] == '-' && strlen(bundle) > 3
+			? option_hint(bundle + 1, strcspn(bundle + 1, "="))
+			: "");
 	}
 	for (const struct option *option = usage_options; option->name[1] != '\0'; option++)
 		if (strncmp(option->name, word + 2, length) == 0)
-			snprintf(like + strlen(like), sizeof like - strlen(like), *like == '\0' ? "--%s" : " or --%s", option->name);
+			snprintf(like + strlen(like), sizeof like - strlen(like),
+			    *like == '\0' ? "--%s" : " or --%s", option->name);
 	if (strchr(like, ' ') != NULL)
 		die(EXIT_USAGE, "%s: could be %s", word, like);
 	if (*like != '\0')
 		die(EXIT_USAGE, "%s: this option takes no value", word);
-	die(EXIT_USAGE, "%s: there is no such option%s (see --help)", word, option_hint(word + 2, length));
+	die(EXIT_USAGE, "%s: there is no such option%s (see --help)", word,
+	    option_hint(word + 2, length));
 }
 
 /* ---- the help ---- */
@@ -223,7 +237,8 @@ void usage_help(void)
 	}
 	locksmith_schemes(names, sizeof names, &nothing);
 	printf("\nURL: SCHEME://[USER@]HOST/NAME, by semlock-locksmith-SCHEME.\n"
-	       "Installed for SCHEME:\n %s\n", names);
+	       "Installed for SCHEME:\n %s\n",
+	    names);
 	fputs(epilogue, stdout);
 	end_output(EXIT_SUCCESS);
 }

@@ -15,8 +15,8 @@
 #include "report/text.h"
 #include "sys/deadline.h"
 
-/* A decimal number from 0 to MOST, or -1.  As for flock(1), blanks and a sign may precede it: " 8" is what the
- * wc(1) of some systems prints. */
+/* A decimal number from 0 to MOST, or -1.  As for flock(1), blanks and a sign may precede it: " 8"
+ * is what the wc(1) of some systems prints. */
 static long parse_number(const char *text, long most)
 {
 	char *end;
@@ -31,9 +31,20 @@ static const struct {
 	char name[6];
 	int number;
 } signal_names[] = {
-    {"ABRT", SIGABRT}, {"ALRM", SIGALRM}, {"CONT", SIGCONT}, {"HUP", SIGHUP}, {"INT", SIGINT}, {"KILL", SIGKILL},
-    {"PIPE", SIGPIPE}, {"QUIT", SIGQUIT}, {"STOP", SIGSTOP}, {"TERM", SIGTERM}, {"TSTP", SIGTSTP}, {"USR1", SIGUSR1},
-    {"USR2", SIGUSR2}, {"WINCH", SIGWINCH},
+    {"ABRT", SIGABRT},
+    {"ALRM", SIGALRM},
+    {"CONT", SIGCONT},
+    {"HUP", SIGHUP},
+    {"INT", SIGINT},
+    {"KILL", SIGKILL},
+    {"PIPE", SIGPIPE},
+    {"QUIT", SIGQUIT},
+    {"STOP", SIGSTOP},
+    {"TERM", SIGTERM},
+    {"TSTP", SIGTSTP},
+    {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2},
+    {"WINCH", SIGWINCH},
 };
 
 /* The number of "TERM", "SIGTERM", "term" or "15"; -1: no such signal. */
@@ -61,15 +72,18 @@ const struct method *value_method(const char *name)
 		return method;
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++) {
 		similar_try(&similar, method->name);
-		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", n == 0 ? "" : ", ", method->name);
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", n == 0 ? "" : ", ",
+		    method->name);
 	}
-	die(EXIT_USAGE, "-m %s: there is no such method%s (%s; a server is named by a URL in place of LOCK)", name,
-	    similar_hint(&similar, "", ""), all);
+	die(EXIT_USAGE,
+	    "-m %s: there is no such method%s (%s; a server is named by a URL in place of LOCK)",
+	    name, similar_hint(&similar, "", ""), all);
 }
 
 static noreturn void refuse_duration(const char *option, const char *text)
 {
-	die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d", option, text);
+	die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
+	    option, text);
 }
 
 int64_t value_wait(const char *text, int negative_status)
@@ -96,7 +110,8 @@ void value_signal_names(char *text, size_t size, const char *separator)
 {
 	*text = '\0';
 	for (size_t i = 0; i < sizeof signal_names / sizeof *signal_names; i++)
-		snprintf(text + strlen(text), size - strlen(text), "%s%s", i == 0 ? "" : separator, signal_names[i].name);
+		snprintf(text + strlen(text), size - strlen(text), "%s%s", i == 0 ? "" : separator,
+		    signal_names[i].name);
 }
 
 static noreturn void refuse_signal(const char *option, const char *also, const char *text)
@@ -107,7 +122,8 @@ static noreturn void refuse_signal(const char *option, const char *also, const c
 	for (size_t i = 0; i < sizeof signal_names / sizeof *signal_names; i++)
 		similar_try(&similar, signal_names[i].name);
 	value_signal_names(all, sizeof all, ", ");
-	die(EXIT_USAGE, "%s %s: %snot a signal%s (%s, or a number)", option, text, also, similar_hint(&similar, "", ""), all);
+	die(EXIT_USAGE, "%s %s: %snot a signal%s (%s, or a number)", option, text, also,
+	    similar_hint(&similar, "", ""), all);
 }
 
 int value_signal(const char *option, const char *text)
@@ -174,8 +190,10 @@ off_t value_size(const char *option, const char *text, off_t most)
 		end += strcmp(end + 1, "iB") == 0 ? 3 : strcmp(end + 1, "B") == 0 ? 2 : 1;
 	}
 	if (!isdigit((unsigned char)text[strspn(text, " \t+")]) || *end != '\0')
-		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option, text);
+		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option,
+		    text);
 	if (errno != 0 || size > (unsigned long long)most / factor)
-		die(EXIT_USAGE, "%s %s: more than the limit, which is %lld", option, text, (long long)most);
+		die(EXIT_USAGE, "%s %s: more than the limit, which is %lld", option, text,
+		    (long long)most);
 	return (off_t)(size * factor);
 }

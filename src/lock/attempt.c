@@ -11,8 +11,8 @@
 #include "sys/open_fds.h"
 #include "sys/signals.h"
 
-/* A slot of a range is a byte of that range.  Otherwise slot holders share the lock itself, which excludes plain
- * holders. */
+/* A slot of a range is a byte of that range.  Otherwise slot holders share the lock itself, which
+ * excludes plain holders. */
 #define TAKES_WHOLE(lock) ((lock)->spec->slots == 0 || ((lock)->spec->method->can & CAN_RANGE) == 0)
 
 void attempt_drop(struct lock *lock)
@@ -24,9 +24,11 @@ void attempt_drop(struct lock *lock)
 		lock->spec->method->drop(lock, &ignored);
 }
 
-/* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.  The queue's
- * timer must be off: a signal that interrupts the call puts us behind the waiters outside of the queue. */
-static enum outcome sleep_in_call(struct lock *lock, const struct wait_options *wait, struct error *error)
+/* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
+ * The queue's timer must be off: a signal that interrupts the call puts us behind the waiters
+ * outside of the queue. */
+static enum outcome sleep_in_call(struct lock *lock, const struct wait_options *wait,
+    struct error *error)
 {
 	enum outcome outcome;
 
@@ -45,7 +47,8 @@ enum outcome attempt_sleep(struct lock *lock, const struct wait_options *wait, s
 	enum outcome outcome = TAKEN;
 
 	if (TAKES_WHOLE(lock))
-		outcome = wait == NULL ? lock->spec->method->take(lock, TRY, error) : sleep_in_call(lock, wait, error);
+		outcome = wait == NULL ? lock->spec->method->take(lock, TRY, error)
+		                       : sleep_in_call(lock, wait, error);
 	if (outcome != TAKEN || lock->spec->slots == 0)
 		return outcome;
 	outcome = slots_try(lock, error);
@@ -70,10 +73,10 @@ int64_t attempt_jitter(int64_t most)
 	return (int64_t)(state >> 33) % most;
 }
 
-/* In a PID namespace, /proc/locks leaves out a flock whose taker has ended, and the processes that sleep in front of
- * it.  LOCK is not held by us: is it shared by one that the list does not show?  An exclusive flock is refused then;
- * more than once, because another process that checks the lock holds it for a moment.  0xEFFFFFFC: the machine's
- * first PID namespace, which shows all. */
+/* In a PID namespace, /proc/locks leaves out a flock whose taker has ended, and the processes that
+ * sleep in front of it.  LOCK is not held by us: is it shared by one that the list does not show?
+ * An exclusive flock is refused then; more than once, because another process that checks the lock
+ * holds it for a moment.  0xEFFFFFFC: the machine's first PID namespace, which shows all. */
 static bool is_shared_unlisted(const struct lock *lock)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 10};
@@ -99,12 +102,14 @@ static bool is_shared_unlisted(const struct lock *lock)
 	return outcome == BUSY;
 }
 
-/* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one does
- * not.  In front of a shared flock that /proc/locks does not show, assume that a waiter sleeps.  HELD: we hold
- * LOCK.  False also where /proc/locks cannot be read, or is so long that the time of -n could not be kept. */
+/* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one
+ * does not.  In front of a shared flock that /proc/locks does not show, assume that a waiter
+ * sleeps.  HELD: we hold LOCK.  False also where /proc/locks cannot be read, or is so long that the
+ * time of -n could not be kept. */
 static bool has_sleeper(const struct lock *lock, bool held)
 {
-	const unsigned kinds = (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
+	const unsigned kinds = (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX
+	                                                                  : KIND_FLOCK | KIND_OFD;
 	char line[256], page[PROCFS_PAGE];
 	FILE *locks = procfs_locks(page);
 	struct procfs_lock entry;
@@ -115,22 +120,26 @@ static bool has_sleeper(const struct lock *lock, bool held)
 	if (locks == NULL)
 		return false;
 	file_system_device(lock->fd, lock->id.device, &major, &minor);
-	while (!found && !effort_exceeds(&effort, 10 * MILLISECOND) && fgets(line, sizeof line, locks) != NULL) {
-		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 || entry.major != major ||
-		    entry.minor != minor || entry.inode != (unsigned long long)lock->id.inode ||
+	while (!found && !effort_exceeds(&effort, 10 * MILLISECOND) &&
+	       fgets(line, sizeof line, locks) != NULL) {
+		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 ||
+		    entry.major != major || entry.minor != minor ||
+		    entry.inode != (unsigned long long)lock->id.inode ||
 		    !lock_overlaps(lock, entry.first, entry.last))
 			continue;
 		found = entry.waiting;
 		held = held || entry.kind == KIND_FLOCK;
 	}
 	fclose(locks);
-	return found || (!held && is_shared_unlisted(lock)); /* Q5: nor held by an unlisted process */
+	/* Q5: nor held by an unlisted process */
+	return found || (!held && is_shared_unlisted(lock));
 }
 
 /* The head of a living queue may want more than we do (a writer among readers, the whole lock among
- * slots), and so not find the lock free as we do.  It sleeps in the kernel: look for it more than once,
- * because /proc/locks, which changes while it is read, can leave out a line. */
-enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, int *seen, struct error *error)
+ * slots), and so not find the lock free as we do.  It sleeps in the kernel: look for it more than
+ * once, because /proc/locks, which changes while it is read, can leave out a line. */
+enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, int *seen,
+    struct error *error)
 {
 	int64_t most = checks->spell / checks->count;
 	struct timespec pause = {0, 0};

@@ -19,7 +19,9 @@ static enum held_mode mode_of(const struct lock *lock, const struct procfs_lock 
 
 	if (held->kind != (has_range(lock) ? KIND_OFD : KIND_FLOCK))
 		return HELD_NONE;
-	return held->exclusive && held->first <= bytes.first && held->last >= bytes.last ? HELD_EXCLUSIVE : HELD_SHARED;
+	return held->exclusive && held->first <= bytes.first && held->last >= bytes.last
+	           ? HELD_EXCLUSIVE
+	           : HELD_SHARED;
 }
 
 static bool is_more(const struct lock *lock, const struct procfs_lock *held)
@@ -51,8 +53,10 @@ struct held held_read(const struct lock *lock)
 			continue;
 		if (held.mode == HELD_NONE)
 			held.mode = mode_of(lock, &one);
-		slot = one.first - (has_range(lock) ? (long long)lock->spec->range.start : (long long)FLOCK_FIRST_SLOT);
-		if (held.slot < 0 && one.kind == KIND_OFD && one.exclusive && slot >= 0 && slot < (long long)lock->spec->slots)
+		slot = one.first - (has_range(lock) ? (long long)lock->spec->range.start
+						    : (long long)FLOCK_FIRST_SLOT);
+		if (held.slot < 0 && one.kind == KIND_OFD && one.exclusive && slot >= 0 &&
+		    slot < (long long)lock->spec->slots)
 			held.slot = (int)slot;
 		held.more = held.more || is_more(lock, &one);
 	}

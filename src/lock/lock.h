@@ -17,8 +17,8 @@ enum lock_mode { EXCLUSIVE, SHARED };
 /* The most slots of one lock (-j). */
 enum { SLOTS_MOST = 4096 };
 
-/* A process that collects several slots (--take) holds this one meanwhile: two processes that each had a part of what
- * they need would wait for each other for ever. */
+/* A process that collects several slots (--take) holds this one meanwhile: two processes that each
+ * had a part of what they need would wait for each other for ever. */
 #define SLOT_OF_COLLECTOR ((unsigned)SLOTS_MOST + 1)
 
 /* The bytes from here on are semlock's own: no other program has data there. */
@@ -40,13 +40,15 @@ struct child {
 	/* Start it, up to its start barrier.  Returns its PID, or -1 with ERROR filled. */
 	pid_t (*start)(struct child *child, struct error *error);
 	void *context;
-	pid_t semlock; /* the process that semlock's caller knows: this one, or the subreaper above it */
+	/* the process that semlock's caller knows: this one, or the subreaper above it */
+	pid_t semlock;
 };
 
 struct file_lock;
 struct locksmith;
 
-/* What was asked for, constant.  A caller that needs a variant makes another, which must last as long as its lock. */
+/* What was asked for, constant.  A caller that needs a variant makes another, which must last as
+ * long as its lock. */
 struct lock_spec {
 	const char *name; /* a path or URL; NULL: the caller's open descriptor FD */
 	int fd;
@@ -60,45 +62,52 @@ struct lock_spec {
 	bool to_be_removed;  /* the file, at the end */
 	bool init;           /* make the token, if there is none */
 	bool may_be_deleted; /* take a caller's descriptor even if its file has no name any more */
-	bool of_user;        /* by --name: no other user may take it, and its directory is created with the first lock in it */
-	int64_t stale;       /* ns without a sign of life; 0: no limit */
-	int64_t ttl;         /* ns of lease; 0: the server's default */
-	char **command;      /* what runs under it, for --who; NULL: nothing does */
+	/* by --name: no other user may take it, and its directory is created with the first lock in
+	 * it */
+	bool of_user;
+	int64_t stale;  /* ns without a sign of life; 0: no limit */
+	int64_t ttl;    /* ns of lease; 0: the server's default */
+	char **command; /* what runs under it, for --who; NULL: nothing does */
 };
 
-/* What an open lock is: two of one device, inode and entry exclude each other, and share a queue. */
+/* What an open lock is: two of one device, inode and entry exclude each other, and share a
+ * queue. */
 struct lock_id {
 	dev_t device;
 	ino_t inode;
-	const char *entry;  /* a lock that is a name: the name in that directory; NULL: the file itself */
-	uid_t owner;        /* who may take it, as far as a file's permissions say so ... */
+	/* a lock that is a name: the name in that directory; NULL: the file itself */
+	const char *entry;
+	uid_t owner; /* who may take it, as far as a file's permissions say so ... */
 	gid_t group;
 	mode_t permissions; /* ... with the file type */
 };
 
 /* Its place among the locks of its set, and in the queue. */
 struct lock_place {
-	bool covered;  /* by an earlier lock of its set (-f), which is of the same file */
-	bool admitted; /* we have had a place in the queue (wait_options.places) */
-	bool queued;   /* at the last try there was a queue */
+	bool covered;   /* by an earlier lock of its set (-f), which is of the same file */
+	bool admitted;  /* we have had a place in the queue (wait_options.places) */
+	bool queued;    /* at the last try there was a queue */
 	bool unordered; /* its queue cannot be used: the wait is in the kernel's order */
 };
 
 /* Why a lock is BUSY: why we do not wait for it, or no longer. */
 enum busy_reason {
-	BUSY_NOW,       /* wait_options.try_once */
-	BUSY_TIMEOUT,   /* the deadline has passed */
-	BUSY_CROWDED,   /* all places of its queue are taken */
-	BUSY_INHERITED, /* it is held by what this process has inherited: the wait would never end */
-	BUSY_TOGGLED    /* --toggle has ended the holder, and takes nothing */
+	BUSY_NOW,     /* wait_options.try_once */
+	BUSY_TIMEOUT, /* the deadline has passed */
+	BUSY_CROWDED, /* all places of its queue are taken */
+	/* it is held by what this process has inherited: the wait would never end */
+	BUSY_INHERITED,
+	BUSY_TOGGLED /* --toggle has ended the holder, and takes nothing */
 };
 
 /* How it came to its end. */
 struct lock_end {
 	bool lost;      /* taken away from us ... */
 	bool lost_said; /* ... and the user has been told */
-	bool littered;  /* released, but files that the command has put into it (mkdir) are left beside it */
-	int stuck;      /* errno: the release failed; EWOULDBLOCK: a stopped semlock does not let us; else 0 */
+	/* released, but files that the command has put into it (mkdir) are left beside it */
+	bool littered;
+	/* errno: the release failed; EWOULDBLOCK: a stopped semlock does not let us; else 0 */
+	int stuck;
 };
 
 /* A set of slots. */
@@ -148,9 +157,11 @@ struct bytes {
 static inline struct bytes bytes_of(const struct lock *lock)
 {
 	const struct lock_spec *spec = lock->spec;
-	const long long length = spec->slots > 0 ? (long long)spec->slots : (long long)spec->range.length;
+	const long long length =
+	    spec->slots > 0 ? (long long)spec->slots : (long long)spec->range.length;
 
-	return (struct bytes){spec->range.start, length == 0 ? LLONG_MAX : spec->range.start + length - 1};
+	return (struct bytes){spec->range.start,
+	    length == 0 ? LLONG_MAX : spec->range.start + length - 1};
 }
 
 /* Does LOCK ask for any of the bytes from FIRST to LAST?  (A lock without ranges is all bytes.) */
@@ -158,7 +169,8 @@ static inline bool lock_overlaps(const struct lock *lock, long long first, long 
 {
 	const struct bytes bytes = bytes_of(lock);
 
-	return (lock->spec->method->can & CAN_RANGE) == 0 || (first <= bytes.last && last >= bytes.first);
+	return (lock->spec->method->can & CAN_RANGE) == 0 ||
+	       (first <= bytes.last && last >= bytes.first);
 }
 
 /* The command, while it runs under COUNT locks. */
@@ -167,15 +179,16 @@ struct guard {
 	unsigned count;
 	const char *label; /* the user's name for the first */
 	pid_t command;
-	int on_lost;       /* LOST_WARN, or a signal's number; 0: neither */
-	void (*report)(const struct lock *lock); /* tell the user, from a thread, that LOCK is lost */
+	int on_lost; /* LOST_WARN, or a signal's number; 0: neither */
+	/* tell the user, from a thread, that LOCK is lost */
+	void (*report)(const struct lock *lock);
 };
 
 /* What to do about a busy lock. */
 enum when_busy {
 	WAIT,
 	WAIT_PAST_QUEUE, /* as with wait_options.past_queue */
-	GIVE_UP /* BUSY_INHERITED */
+	GIVE_UP          /* BUSY_INHERITED */
 };
 
 /* How long to wait, and whether behind the others. */
@@ -188,18 +201,20 @@ struct wait_options {
 
 	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */
 	enum when_busy (*waits)(const struct lock *lock, void *context);
-	/* Unless NULL: called before each sleep of the wait; returns in how many ns it has something to do again. */
+	/* Unless NULL: called before each sleep of the wait; returns in how many ns it has
+	 * something to do again. */
 	int64_t (*tick)(const struct lock *lock, void *context);
 	void *context;
 
-	/* Unless NULL: our ticket lies before all that do not preempt.  While the lock is busy, this is
-	 * called with PREEMPTION instead of a sleep, and stops the holder.  AGAIN: the lock may be free
-	 * now; BUSY: not in time; FAILED. */
+	/* Unless NULL: our ticket lies before all that do not preempt.  While the lock is busy,
+	 * this is called with PREEMPTION instead of a sleep, and stops the holder.  AGAIN: the lock
+	 * may be free now; BUSY: not in time; FAILED. */
 	enum outcome (*preempt)(void *preemption);
 	void *preemption;
 };
 
-/* How long to sleep for LOCK: until WAIT's deadline, or its next tick.  INT64_MAX: without a limit. */
+/* How long to sleep for LOCK: until WAIT's deadline, or its next tick.  INT64_MAX: without a
+ * limit. */
 static inline int64_t wait_left(const struct lock *lock, const struct wait_options *wait)
 {
 	int64_t tick = wait->tick == NULL ? INT64_MAX : wait->tick(lock, wait->context);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes that all take their locks in one order cannot deadlock.  The order is that of the files'
- * devices and inodes, whatever stood first on the command line: only locks that come earlier in it are
- * held while waiting for a later one.  A file with two names is one lock, in the stronger mode. */
+/* Processes that all take their locks in one order cannot deadlock.  The order is that of the
+ * files' devices and inodes, whatever stood first on the command line: only locks that come earlier
+ * in it are held while waiting for a later one.  A file with two names is one lock, in the stronger
+ * mode. */
 #include <config.h>
 
 #include <stdbool.h>
@@ -51,7 +52,8 @@ static enum outcome open_all(struct lock *locks, unsigned count, const struct wa
 	return outcome;
 }
 
-/* A lock that cannot be flocked may have become stale while we waited for the later ones, and been taken over. */
+/* A lock that cannot be flocked may have become stale while we waited for the later ones, and been
+ * taken over. */
 static bool is_still_ours(struct lock *lock)
 {
 	return lock->spec->method->current(lock) && lock->spec->method->owned(lock);
@@ -65,15 +67,16 @@ static enum outcome take_once(struct lock *locks, unsigned count, const struct w
 	if (outcome != TAKEN)
 		return outcome;
 	qsort(locks, count, sizeof *locks, in_order);
-	/* The command that a record names is started once, at the first take: before that, all must be there that it is
-	 * to inherit. */
+	/* The command that a record names is started once, at the first take: before that, all must
+	 * be there that it is to inherit. */
 	for (unsigned i = 0; i < count; i++) {
 		*culprit = &locks[i];
-		if (locks[i].spec->method->family == OF_FILES && locks[i].spec->method->prepare(&locks[i], error) != 0)
+		if (locks[i].spec->method->family == OF_FILES &&
+		    locks[i].spec->method->prepare(&locks[i], error) != 0)
 			return FAILED;
 	}
-	/* The lock on a file's first name covers its second: for the second name, check only that it still leads to that
-	 * file. */
+	/* The lock on a file's first name covers its second: for the second name, check only that
+	 * it still leads to that file. */
 	for (unsigned i = 0; i < count && outcome == TAKEN; i++) {
 		*culprit = &locks[i];
 		locks[i].place.covered = i > 0 && by_file(&locks[i - 1], &locks[i]) == 0;

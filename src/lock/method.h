@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lock/method.h - what a way of locking must be able to do.
  *
- * A method knows one mechanism and nothing else: no time limits, no order among waiters, no messages, no exit. */
+ * A method knows one mechanism and nothing else: no time limits, no order among waiters, no
+ * messages, no exit. */
 #ifndef SEMLOCK_LOCK_METHOD_H
 #define SEMLOCK_LOCK_METHOD_H
 
@@ -16,9 +17,9 @@ struct guard;
 struct object;
 
 enum outcome {
-	TAKEN, /* it is ours */
-	BUSY,  /* another process holds it: not an error */
-	AGAIN, /* open the lock anew, then ask again */
+	TAKEN,      /* it is ours */
+	BUSY,       /* another process holds it: not an error */
+	AGAIN,      /* open the lock anew, then ask again */
 	FAILED = -1 /* ERROR says why: error_set() returns it */
 };
 
@@ -26,21 +27,26 @@ enum outcome {
 enum wait { TRY, SLEEP };
 
 enum {
-	CAN_SHARE = 1,         /* -s */
-	CAN_SLOTS = 2,         /* -j */
-	CAN_RANGE = 4,         /* --start, --length */
-	CAN_FD = 8,            /* lock a caller's descriptor */
-	CAN_MODE = 16,         /* --mode */
-	OWNED_BY_PROCESS = 32, /* the lock is semlock's own and dies with it: no child inherits it */
-	NEEDS_INIT = 64,       /* the lock must have been made once, by --init */
-	BEATS = 128            /* other programs take over a lock that looks old: heartbeat unasked */
+	CAN_SHARE = 1, /* -s */
+	CAN_SLOTS = 2, /* -j */
+	CAN_RANGE = 4, /* --start, --length */
+	CAN_FD = 8,    /* lock a caller's descriptor */
+	CAN_MODE = 16, /* --mode */
+	/* the lock is semlock's own and dies with it: no child inherits it */
+	OWNED_BY_PROCESS = 32,
+	NEEDS_INIT = 64, /* the lock must have been made once, by --init */
+	BEATS = 128      /* other programs take over a lock that looks old: heartbeat unasked */
 };
 
-/* What frees the lock when its holder dies, and so how it is searched for, kept alive and inherited. */
+/* What frees the lock when its holder dies, and so how it is searched for, kept alive and
+ * inherited. */
 enum family {
-	OF_KERNEL, /* the kernel, once the last process that has it open has ended: nothing is left to release */
-	OF_FILES,  /* the next waiter: a name in a directory outlives its holder, and says who made it */
-	ON_SERVER  /* a server, once the helper has been silent for longer than its lease */
+	/* the kernel, once the last process that has it open has ended: nothing is left to
+	 * release */
+	OF_KERNEL,
+	/* the next waiter: a name in a directory outlives its holder, and says who made it */
+	OF_FILES,
+	ON_SERVER /* a server, once the helper has been silent for longer than its lease */
 };
 
 /* One table for every kind of lock.  Functions that return int: 0, or -1 with ERROR filled. */
@@ -49,24 +55,28 @@ struct method {
 	enum family family;
 	unsigned can; /* CAN_SHARE, ... */
 
-	/* Wait for LOCK, within WAIT, opening it as often as it takes: lock_take_in_turn(), which asks for the functions
-	 * below; or a server's own way.  Unless TAKEN, LOCK has to be released. */
-	enum outcome (*acquire)(struct lock *lock, const struct wait_options *wait, struct error *error);
-	/* Release LOCK, if it is taken, and close it: a process that inherited a descriptor may keep it.  Sets LOCK->end.
-	 * On a server it may take as long as the lease.  Copes with any half-filled state. */
+	/* Wait for LOCK, within WAIT, opening it as often as it takes: lock_take_in_turn(), which
+	 * asks for the functions below; or a server's own way.  Unless TAKEN, LOCK has to be
+	 * released. */
+	enum outcome (
+	    *acquire)(struct lock *lock, const struct wait_options *wait, struct error *error);
+	/* Release LOCK, if it is taken, and close it: a process that inherited a descriptor may
+	 * keep it.  Sets LOCK->end. On a server it may take as long as the lease.  Copes with any
+	 * half-filled state. */
 	void (*release)(struct lock *lock);
 	/* LOCK->end.stuck, in words. */
 	const char *(*stuck_reason)(const struct lock *lock);
 
-	/* Not OF_KERNEL: keep the locks of GUARD alive until unguard(), after the command's end, which sets
-	 * LOCK->end.lost.  Returns 0; 1 with ERROR filled: they are not looked after, and need not be; -1 with ERROR
-	 * filled: the command must not run. */
+	/* Not OF_KERNEL: keep the locks of GUARD alive until unguard(), after the command's end,
+	 * which sets LOCK->end.lost.  Returns 0; 1 with ERROR filled: they are not looked after,
+	 * and need not be; -1 with ERROR filled: the command must not run. */
 	int (*guard)(const struct guard *guard, struct error *error);
 	void (*unguard)(void);
 
 	/* The rest: for lock_take_in_turn(), none of it on a server. */
 
-	/* Open what LOCK is taken on, and note its identity.  Nothing is taken or made, but a kernel lock's file. */
+	/* Open what LOCK is taken on, and note its identity.  Nothing is taken or made, but a
+	 * kernel lock's file. */
 	int (*open)(struct lock *lock, struct error *error);
 	/* With SLEEP, BUSY means that a signal ended the sleep. */
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
@@ -80,15 +90,16 @@ struct method {
 	bool (*owned)(struct lock *lock);
 
 	/* CAN_SLOTS: as take and drop, for slot SLOT alone; never AGAIN. */
-	enum outcome (*take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
+	enum outcome (
+	    *take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
 	void (*drop_slot)(struct lock *lock, unsigned slot);
 	/* OF_KERNEL: how the file must be opened: O_RDONLY, O_WRONLY or O_RDWR. */
 	int (*access)(const struct lock *lock);
 	/* OF_KERNEL: remove the file of the released LOCK; false: it is not empty, and stays. */
 	bool (*remove)(struct lock *lock);
 
-	/* OF_FILES: what is made (methods/file/filemethods.h); make what the command is to inherit, before it is started
-	 * (may be called again); what the record says of the holder. */
+	/* OF_FILES: what is made (methods/file/filemethods.h); make what the command is to inherit,
+	 * before it is started (may be called again); what the record says of the holder. */
 	const struct object *object;
 	int (*prepare)(struct lock *lock, struct error *error);
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);

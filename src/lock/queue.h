@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* lock/queue.h - tickets: waiters are served in the order in which they came.
  *
- * The kernel's own lock queues lose their order when a process overtakes, dies or times out.  So a waiter draws a
- * ticket: a write lock on one byte of a queue file, at an offset that CLOCK_MONOTONIC gives.  While an earlier ticket
- * is locked, the waiter sleeps on the nearest earlier one; then it takes the lock itself, and gives its ticket up.
- * Nothing ever needs repair: the kernel drops the ticket of a process that dies.  The file's content is only a hint,
- * the last ticket drawn, which saves a search.
+ * The kernel's own lock queues lose their order when a process overtakes, dies or times out.  So a
+ * waiter draws a ticket: a write lock on one byte of a queue file, at an offset that
+ * CLOCK_MONOTONIC gives.  While an earlier ticket is locked, the waiter sleeps on the nearest
+ * earlier one; then it takes the lock itself, and gives its ticket up. Nothing ever needs repair:
+ * the kernel drops the ticket of a process that dies.  The file's content is only a hint, the last
+ * ticket drawn, which saves a search.
  *
- * The queue file is shared memory named after the lock's device and inode.  The first waiter makes it, the last one
- * to leave removes it.  It decides order, never exclusion nor progress: whether a lock is deserted is asked of the
- * lock itself (attempt.h), at times that no ticket can move.  A fault of the queue costs order, and nothing else. */
+ * The queue file is shared memory named after the lock's device and inode.  The first waiter makes
+ * it, the last one to leave removes it.  It decides order, never exclusion nor progress: whether a
+ * lock is deserted is asked of the lock itself (attempt.h), at times that no ticket can move.  A
+ * fault of the queue costs order, and nothing else. */
 #ifndef SEMLOCK_LOCK_QUEUE_H
 #define SEMLOCK_LOCK_QUEUE_H
 
@@ -22,13 +24,14 @@
 
 /* ---- its file: shared memory named after the lock, as open as the lock ----
  *
- * Any local user can make a file of that name first.  It is used only if no user can open it that cannot open the
- * lock, and if a user of the lock made it; otherwise it is removed, where that is permitted. */
+ * Any local user can make a file of that name first.  It is used only if no user can open it that
+ * cannot open the lock, and if a user of the lock made it; otherwise it is removed, where that is
+ * permitted. */
 
 enum { QUEUE_PATH_SIZE = 96 };
 
-/* The processes that can open a lock, and so its queue: of all users (0666), of GROUP (0660), or of the
- * lock's owner (0600).  It is looked up once: zero, then known. */
+/* The processes that can open a lock, and so its queue: of all users (0666), of GROUP (0660), or of
+ * the lock's owner (0600).  It is looked up once: zero, then known. */
 struct openness {
 	bool known;
 	mode_t mode;
@@ -41,9 +44,9 @@ enum trust {
 	NOT_TRUSTED
 };
 
-/* Put the path of LOCK's queue file into PATH, whether the file exists or not.  A write lock on its byte
- * N is ticket N: twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, and QUEUE_ORDINARY more
- * unless it comes first (--first, --replace). */
+/* Put the path of LOCK's queue file into PATH, whether the file exists or not.  A write lock on its
+ * byte N is ticket N: twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, and
+ * QUEUE_ORDINARY more unless it comes first (--first, --replace). */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
 
 /* Open LOCK's queue file.  Returns a descriptor, or -1 with errno set: ENOENT, there is none. */
@@ -58,23 +61,25 @@ enum trust queuefile_check(int fd, const struct lock *lock, struct openness *ope
 /* Remove the name of LOCK's queue file.  Returns 0, or -1 with errno set. */
 int queuefile_remove(const struct lock *lock);
 
-/* Remove from LOCK's queue's name whatever is there, a link and a directory as well.  Returns 0, or -1 with errno set:
- * most likely another user put it there. */
+/* Remove from LOCK's queue's name whatever is there, a link and a directory as well.  Returns 0, or
+ * -1 with errno set: most likely another user put it there. */
 int queuefile_clear(const struct lock *lock);
 
 /* ---- the tickets ---- */
 
 /* Ordinary tickets begin here; those of --first and --replace, in front, at 0. */
 #define QUEUE_ORDINARY (INT64_C(1) << 61)
-/* No ticket: the byte of the one process that draws a ticket and counts those of the others (--queue-max). */
+/* No ticket: the byte of the one process that draws a ticket and counts those of the others
+ * (--queue-max). */
 #define QUEUE_ADMISSION INT64_MAX
 
 struct queue {
-	int fd;          /* of its file; -1: not open */
-	bool unusable;   /* no tickets: the kernel's order has to do */
-	int64_t ticket;  /* our byte; 0: none drawn yet */
-	int64_t last;    /* the hint at the ticket drawn before ours; 0: search */
-	int64_t check_at; /* when to check whether the lock is deserted: ns, on clock_now()'s clock */
+	int fd;         /* of its file; -1: not open */
+	bool unusable;  /* no tickets: the kernel's order has to do */
+	int64_t ticket; /* our byte; 0: none drawn yet */
+	int64_t last;   /* the hint at the ticket drawn before ours; 0: search */
+	/* when to check whether the lock is deserted: ns, on clock_now()'s clock */
+	int64_t check_at;
 	bool lost_race;  /* a check found it deserted, and then another process took it first */
 	unsigned places; /* draw no ticket where so many others have one; 0: no limit */
 	bool full;       /* so many others have one */
@@ -84,16 +89,18 @@ struct queue {
 	struct openness open;
 };
 
-/* Open LOCK's queue file, if there is one: else no process waits, or QUEUE is unusable.  Nothing is drawn, and nothing is
- * known of the file yet. */
+/* Open LOCK's queue file, if there is one: else no process waits, or QUEUE is unusable.  Nothing is
+ * drawn, and nothing is known of the file yet. */
 void queue_open(struct queue *queue, const struct lock *lock);
 
-/* Draw a ticket from LOCK's queue, which is opened unless QUEUE->fd is open already, and made if there is
- * none.  FRONT: a ticket before all ordinary ones, and not counted.  Returns false when DEADLINE passes, when QUEUE->full,
- * or when the queue cannot be used or trusted. */
-bool queue_join(struct queue *queue, const struct lock *lock, bool front, const struct deadline *deadline);
+/* Draw a ticket from LOCK's queue, which is opened unless QUEUE->fd is open already, and made if
+ * there is none.  FRONT: a ticket before all ordinary ones, and not counted.  Returns false when
+ * DEADLINE passes, when QUEUE->full, or when the queue cannot be used or trusted. */
+bool queue_join(struct queue *queue, const struct lock *lock, bool front,
+    const struct deadline *deadline);
 
-/* Does a process wait in the open queue?  If it may not be used, it is closed, and removed where that is permitted. */
+/* Does a process wait in the open queue?  If it may not be used, it is closed, and removed where
+ * that is permitted. */
 bool queue_has_waiter(struct queue *queue, const struct lock *lock);
 
 /* Is there a ticket before ours? */
@@ -105,14 +112,16 @@ bool queue_led_from_front(struct queue *queue);
 enum turn {
 	TURN_OURS,    /* no ticket is before ours any more */
 	TURN_EXPIRED, /* the deadline has passed */
-	TURN_CHECK,    /* QUEUE->check_at has passed: is the lock deserted? */
+	TURN_CHECK,   /* QUEUE->check_at has passed: is the lock deserted? */
 	TURN_BROKEN   /* tickets do not work here after all */
 };
 
-/* With a ticket for LOCK: sleep until it is our turn, WAIT's deadline, or QUEUE->check_at.  queue_join() sets that to a
- * second later; after TURN_CHECK, the caller sets it, and may call again.  If it has passed before the call,
- * the caller has given the lock back: TURN_CHECK at once.  The caller ends with wakeup_off(). */
-enum turn queue_await(struct queue *queue, const struct lock *lock, const struct wait_options *wait);
+/* With a ticket for LOCK: sleep until it is our turn, WAIT's deadline, or QUEUE->check_at.
+ * queue_join() sets that to a second later; after TURN_CHECK, the caller sets it, and may call
+ * again.  If it has passed before the call, the caller has given the lock back: TURN_CHECK at once.
+ * The caller ends with wakeup_off(). */
+enum turn queue_await(struct queue *queue, const struct lock *lock,
+    const struct wait_options *wait);
 
 /* Give the ticket up, for the next one's turn.  The last process to leave removes the queue file.
  * Copes with a queue that is not open. */

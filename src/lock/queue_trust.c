@@ -23,10 +23,12 @@ void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock");
 	int shift;
 
-	/* Two locks made of files whose names have one hash share a queue, which costs order only. */
+	/* Two locks made of files whose names have one hash share a queue, which costs order
+	 * only. */
 	for (const char *byte = lock->id.entry; byte != NULL && *byte != '\0'; byte++)
 		parts[2] = (parts[2] ^ (unsigned char)*byte) * 1099511628211ull;
-	for (int i = 0; i < (lock->id.entry == NULL ? 2 : 3); i++) { /* in hexadecimal, without stdio */
+	/* in hexadecimal, without stdio */
+	for (int i = 0; i < (lock->id.entry == NULL ? 2 : 3); i++) {
 		*at++ = '-';
 		for (shift = 60; shift > 0 && parts[i] >> shift == 0;)
 			shift -= 4;
@@ -55,7 +57,8 @@ static bool find_path(const struct lock *lock, char path[PATH_MAX])
 	struct stat found;
 	ssize_t length;
 
-	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->id.entry != NULL ? lock->files.directory : lock->fd);
+	snprintf(self, sizeof self, "/proc/self/fd/%d",
+	    lock->id.entry != NULL ? lock->files.directory : lock->fd);
 	length = readlink(self, path, PATH_MAX - 1);
 	if (length <= 0)
 		return false;
@@ -94,11 +97,13 @@ static bool is_wider(const struct stat *file, const struct openness *open)
 	if (open->mode == 0666)
 		return false;
 	return (file->st_mode & S_IRWXO) != 0 ||
-	       ((file->st_mode & S_IRWXG) != 0 && (open->mode != 0660 || file->st_gid != open->group));
+	       ((file->st_mode & S_IRWXG) != 0 &&
+		   (open->mode != 0660 || file->st_gid != open->group));
 }
 
 /* Only a member of a group, or root, can give a file to it. */
-static bool is_made_by_ours(const struct stat *file, const struct lock *lock, const struct openness *open)
+static bool is_made_by_ours(const struct stat *file, const struct lock *lock,
+    const struct openness *open)
 {
 	return file->st_uid == 0 || file->st_uid == lock->id.owner || file->st_uid == geteuid() ||
 	       open->mode == 0666 || (open->mode == 0660 && file->st_gid == open->group);
@@ -140,8 +145,8 @@ static int set_mode(int fd, const struct lock *lock, struct openness *open)
 	return -1;
 }
 
-/* The file gets its mode before its name: a user that cannot open it yet would wait outside of the queue,
- * and if we died in between, no other user could ever open it. */
+/* The file gets its mode before its name: a user that cannot open it yet would wait outside of the
+ * queue, and if we died in between, no other user could ever open it. */
 static int create_queuefile(const char *path, const struct lock *lock, struct openness *open)
 {
 	int fd = set_mode(open_queuefile(QUEUE_DIRECTORY, O_TMPFILE), lock, open), errnum;
@@ -190,7 +195,8 @@ int queuefile_remove(const struct lock *lock)
 	return unlink(path);
 }
 
-/* A directory that is not empty is only moved: what another user has put into it is not ours to delete. */
+/* A directory that is not empty is only moved: what another user has put into it is not ours to
+ * delete. */
 int queuefile_clear(const struct lock *lock)
 {
 	char path[QUEUE_PATH_SIZE], aside[QUEUE_PATH_SIZE + 40];
@@ -200,6 +206,7 @@ int queuefile_clear(const struct lock *lock)
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return -1;
-	snprintf(aside, sizeof aside, "%s.set-aside-%llx", path, (unsigned long long)clock_realtime());
+	snprintf(aside, sizeof aside, "%s.set-aside-%llx", path,
+	    (unsigned long long)clock_realtime());
 	return rename(path, aside);
 }

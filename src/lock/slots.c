@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel lets a caller sleep on one lock, not on whichever of N comes free first.  So the head of the queue
- * sleeps on one slot, is woken when any descriptor of the lock's file is closed, which is how a holder ends, and then
- * tries all slots. */
+/* The kernel lets a caller sleep on one lock, not on whichever of N comes free first.  So the head
+ * of the queue sleeps on one slot, is woken when any descriptor of the lock's file is closed, which
+ * is how a holder ends, and then tries all slots. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -17,12 +17,14 @@
 #include "sys/memory.h"
 #include "sys/signals.h"
 
-/* An inotify descriptor, or -1.  It stays open until we end: the kernel takes up to twenty milliseconds to close it. */
+/* An inotify descriptor, or -1.  It stays open until we end: the kernel takes up to twenty
+ * milliseconds to close it. */
 static int closes = -1;
 
 static bool is_held(const struct lock *lock, unsigned slot)
 {
-	return lock->kernel.slots.count > 0 && (lock->kernel.slots.bits[slot / 8] >> slot % 8 & 1) != 0;
+	return lock->kernel.slots.count > 0 &&
+	       (lock->kernel.slots.bits[slot / 8] >> slot % 8 & 1) != 0;
 }
 
 static size_t bits_size(const struct lock *lock)
@@ -50,9 +52,11 @@ static enum outcome try_slots(struct lock *lock, struct error *error)
 	const unsigned wanted = collects(lock) ? lock->spec->take : 1;
 	enum outcome outcome;
 
-	if (lock->kernel.slots.bits == NULL && (lock->kernel.slots.bits = memory_lasting(bits_size(lock))) == NULL)
+	if (lock->kernel.slots.bits == NULL &&
+	    (lock->kernel.slots.bits = memory_lasting(bits_size(lock))) == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory for %u slots", lock->spec->slots);
-	for (unsigned slot = 0; slot < lock->spec->slots && lock->kernel.slots.count < wanted; slot++) {
+	for (unsigned slot = 0; slot < lock->spec->slots && lock->kernel.slots.count < wanted;
+	     slot++) {
 		if (is_held(lock, slot))
 			continue;
 		outcome = lock->spec->method->take_slot(lock, slot, TRY, error);
@@ -103,7 +107,8 @@ const char *slots_text(const struct lock *lock)
 
 	for (unsigned slot = 0; text != NULL && slot < lock->spec->slots; slot++)
 		if (is_held(lock, slot))
-			used += (size_t)snprintf(text + used, size + 1 - used, "%s%u", used == 0 ? "" : ",", slot);
+			used += (size_t)snprintf(text + used, size + 1 - used, "%s%u",
+			    used == 0 ? "" : ",", slot);
 	return text;
 }
 
@@ -120,8 +125,8 @@ static int watch_closes(const struct lock *lock)
 	return inotify_add_watch(closes, path, IN_CLOSE);
 }
 
-/* Was a descriptor closed?  If so, its slot is unlocked within the pause, which also bounds our work if another process
- * opens and closes the file all the time. */
+/* Was a descriptor closed?  If so, its slot is unlocked within the pause, which also bounds our
+ * work if another process opens and closes the file all the time. */
 static bool was_closed(void)
 {
 	static const struct timespec a_moment = {0, MILLISECOND / 2};
@@ -137,8 +142,10 @@ static bool was_closed(void)
 	return closed;
 }
 
-/* The first in the queue is the only one that collects; where there is no queue, this makes it the only one. */
-static enum outcome become_collector(struct lock *lock, const struct wait_options *wait, struct error *error)
+/* The first in the queue is the only one that collects; where there is no queue, this makes it the
+ * only one. */
+static enum outcome become_collector(struct lock *lock, const struct wait_options *wait,
+    struct error *error)
 {
 	enum outcome outcome = BUSY;
 
@@ -150,10 +157,12 @@ static enum outcome become_collector(struct lock *lock, const struct wait_option
 	return outcome;
 }
 
-/* As long as it tells, a descriptor that is closed ends the sleep.  A holder that ends otherwise (-u), or on another
- * machine, is found by the timer, in steps that double up to a second.  What has been collected is kept meanwhile, but
- * for half a second at most: a holder's child may wait for a slot, past the queue, and the holder for its child. */
-static enum outcome await_slots(struct lock *lock, const struct wait_options *wait, struct error *error)
+/* As long as it tells, a descriptor that is closed ends the sleep.  A holder that ends otherwise
+ * (-u), or on another machine, is found by the timer, in steps that double up to a second.  What
+ * has been collected is kept meanwhile, but for half a second at most: a holder's child may wait
+ * for a slot, past the queue, and the holder for its child. */
+static enum outcome await_slots(struct lock *lock, const struct wait_options *wait,
+    struct error *error)
 {
 	const int watch = watch_closes(lock);
 	const int64_t longest = watch >= 0 ? SECOND : SECOND / 10;
@@ -161,7 +170,8 @@ static enum outcome await_slots(struct lock *lock, const struct wait_options *wa
 	int64_t step = collects(lock) ? SECOND / 8 : MILLISECOND, left;
 	enum outcome outcome = BUSY;
 
-	for (unsigned slot = 0; outcome == BUSY && deadline_left(&wait->deadline) > 0 && deadline_left(&rest) > 0;
+	for (unsigned slot = 0;
+	     outcome == BUSY && deadline_left(&wait->deadline) > 0 && deadline_left(&rest) > 0;
 	     slot = (slot + 1) % lock->spec->slots) {
 		left = wait_left(lock, wait);
 		left = left < deadline_left(&rest) ? left : deadline_left(&rest);
@@ -174,12 +184,14 @@ static enum outcome await_slots(struct lock *lock, const struct wait_options *wa
 		outcome = try_slots(lock, error);
 		while (outcome == BUSY && is_held(lock, slot))
 			slot = (slot + 1) % lock->spec->slots;
-		if (outcome == BUSY && (outcome = lock->spec->method->take_slot(lock, slot, SLEEP, error)) == TAKEN) {
+		if (outcome == BUSY &&
+		    (outcome = lock->spec->method->take_slot(lock, slot, SLEEP, error)) == TAKEN) {
 			note_held(lock, slot);
 			outcome = try_slots(lock, error);
 		}
 		if (watch >= 0)
-			fcntl(closes, F_SETFL, O_NONBLOCK); /* before wakeup_off(): its signal would end us */
+			/* before wakeup_off(): its signal would end us */
+			fcntl(closes, F_SETFL, O_NONBLOCK);
 		step = watch >= 0 && was_closed() ? MILLISECOND : step < longest ? 2 * step : step;
 	}
 	if (watch >= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A lock is seen twice: in /proc/locks, which every user may read, and in the fdinfo of the descriptors
- * that carry it, which show its holder.  The holder of a line without such a descriptor is unseen. */
+/* A lock is seen twice: in /proc/locks, which every user may read, and in the fdinfo of the
+ * descriptors that carry it, which show its holder.  The holder of a line without such a descriptor
+ * is unseen. */
 #include <config.h>
 
 #include <errno.h>
@@ -25,14 +26,16 @@ static bool identify(struct snapshot *snapshot, unsigned file, int fd, struct st
 	if (fd < 0 || fstat(fd, status) != 0)
 		return false;
 	snapshot->files[file] = (struct identity){status->st_dev, status->st_ino};
-	file_system_device(fd, status->st_dev, &snapshot->devices[file].major, &snapshot->devices[file].minor);
+	file_system_device(fd, status->st_dev, &snapshot->devices[file].major,
+	    &snapshot->devices[file].minor);
 	snapshot->nfiles = file + 1;
 	return true;
 }
 
-/* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock that this process has
- * on the file. */
-static bool identify_path(struct snapshot *snapshot, unsigned file, const char *path, struct stat *status)
+/* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock
+ * that this process has on the file. */
+static bool identify_path(struct snapshot *snapshot, unsigned file, const char *path,
+    struct stat *status)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
 	bool there = identify(snapshot, file, fd, status);
@@ -45,7 +48,8 @@ static bool identify_path(struct snapshot *snapshot, unsigned file, const char *
 static bool is_about(const struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
 {
 	return lock->inode == (unsigned long long)snapshot->files[file].inode &&
-	       lock->major == snapshot->devices[file].major && lock->minor == snapshot->devices[file].minor;
+	       lock->major == snapshot->devices[file].major &&
+	       lock->minor == snapshot->devices[file].minor;
 }
 
 static bool append_line(struct snapshot *snapshot, const struct listed_lock *entry)
@@ -53,7 +57,8 @@ static bool append_line(struct snapshot *snapshot, const struct listed_lock *ent
 	struct listed_lock *list = snapshot->listed;
 
 	if ((snapshot->nlisted & (snapshot->nlisted - 1)) == 0) /* full at each power of two */
-		list = realloc(list, (snapshot->nlisted == 0 ? 1 : 2 * snapshot->nlisted) * sizeof *list);
+		list = realloc(list,
+		    (snapshot->nlisted == 0 ? 1 : 2 * snapshot->nlisted) * sizeof *list);
 	if (list == NULL)
 		return false;
 	snapshot->listed = list;
@@ -62,21 +67,23 @@ static bool append_line(struct snapshot *snapshot, const struct listed_lock *ent
 }
 
 /* The line of SNAPSHOT about FILE that has LOCK, and is not accounted for yet; NULL: none. */
-static struct listed_lock *find_line(const struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
+static struct listed_lock *find_line(const struct snapshot *snapshot, unsigned file,
+    const struct procfs_lock *lock)
 {
 	struct listed_lock *entry;
 
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		entry = &snapshot->listed[i];
-		if (!entry->accounted && entry->file == file && procfs_same_lock(&entry->lock, lock))
+		if (!entry->accounted && entry->file == file &&
+		    procfs_same_lock(&entry->lock, lock))
 			return entry;
 	}
 	return NULL;
 }
 
-/* While /proc/locks changes, a read of it can give a lock twice, each time with the waiters behind it: but only shared
- * locks can be alike.  (A ticket counts once, however often it is listed.)  Returns the number of lines about the lock
- * itself, or -1 with ERROR filled. */
+/* While /proc/locks changes, a read of it can give a lock twice, each time with the waiters behind
+ * it: but only shared locks can be alike.  (A ticket counts once, however often it is listed.)
+ * Returns the number of lines about the lock itself, or -1 with ERROR filled. */
 static int read_list_once(struct snapshot *snapshot, struct error *error)
 {
 	char line[256], page[PROCFS_PAGE];
@@ -87,7 +94,8 @@ static int read_list_once(struct snapshot *snapshot, struct error *error)
 
 	snapshot->nlisted = 0;
 	if (locks == NULL)
-		return error_set(error, ERROR_UNAVAILABLE, "cannot find the holder: cannot read /proc/locks");
+		return error_set(error, ERROR_UNAVAILABLE,
+		    "cannot find the holder: cannot read /proc/locks");
 	while (fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry.lock))
 			continue;
@@ -96,7 +104,7 @@ static int read_list_once(struct snapshot *snapshot, struct error *error)
 				continue;
 			if (!entry.lock.waiting)
 				twice = entry.file == SNAPSHOT_LOCK && entry.lock.exclusive &&
-					find_line(snapshot, SNAPSHOT_LOCK, &entry.lock) != NULL;
+				        find_line(snapshot, SNAPSHOT_LOCK, &entry.lock) != NULL;
 			if (twice)
 				continue;
 			count += entry.file == SNAPSHOT_LOCK;
@@ -110,8 +118,8 @@ static int read_list_once(struct snapshot *snapshot, struct error *error)
 	return count;
 }
 
-/* A read can leave out a lock as well: read until two reads in a row give as many lines.  And no lock is free because a
- * read or two have none. */
+/* A read can leave out a lock as well: read until two reads in a row give as many lines.  And no
+ * lock is free because a read or two have none. */
 static int read_list(struct snapshot *snapshot, struct error *error)
 {
 	int reads = snapshot->nfiles == 0 ? 1 : 6, count = read_list_once(snapshot, error);
@@ -136,7 +144,8 @@ static bool account(struct snapshot *snapshot, unsigned file, const struct procf
 	return entry != NULL;
 }
 
-/* Read the list before and after the descriptors, and keep the lines that are in both, each of the first once. */
+/* Read the list before and after the descriptors, and keep the lines that are in both, each of the
+ * first once. */
 static int fill_snapshot(struct snapshot *snapshot, const struct lock *lock, struct error *error)
 {
 	char queue[QUEUE_PATH_SIZE];
@@ -151,7 +160,8 @@ static int fill_snapshot(struct snapshot *snapshot, const struct lock *lock, str
 	earlier = *snapshot;
 	result = read_list(&earlier, error);
 	if (result == 0) {
-		snapshot->open_fds = (struct open_fds){.files = snapshot->files, .nfiles = snapshot->nfiles};
+		snapshot->open_fds =
+		    (struct open_fds){.files = snapshot->files, .nfiles = snapshot->nfiles};
 		open_fds_find(&snapshot->open_fds);
 		result = read_list(snapshot, error);
 	}
@@ -174,7 +184,8 @@ void snapshot_forget(struct snapshot *snapshot)
 	*snapshot = (struct snapshot){0};
 }
 
-/* A lock whose file does not exist is free, if its directory does: else errno says what is missing. */
+/* A lock whose file does not exist is free, if its directory does: else errno says what is
+ * missing. */
 int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct error *error)
 {
 	const char *name = lock->spec->name, *directory;
@@ -191,13 +202,15 @@ int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct err
 		return error_set(error, ERROR_OPEN, "cannot look at it");
 	}
 	if (name != NULL && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode)))
-		return error_plain(error, ERROR_OPEN, "is a %s, not a file to lock", S_ISFIFO(file.st_mode) ? "FIFO" : "socket");
+		return error_plain(error, ERROR_OPEN, "is a %s, not a file to lock",
+		    S_ISFIFO(file.st_mode) ? "FIFO" : "socket");
 	itself.id.device = file.st_dev;
 	itself.id.inode = file.st_ino;
 	return fill_snapshot(snapshot, &itself, error);
 }
 
-int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int object, struct error *error)
+int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int object,
+    struct error *error)
 {
 	struct stat file;
 
@@ -211,7 +224,8 @@ int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int
 
 /* Is the lock in OPEN_FD the one that OWNER has: through the same open file description, or, for a
  * lock of the process (posix), by the same process? */
-static bool is_same_hold(const struct owner *owner, const struct procfs_lock *owned, const struct open_fd *open_fd)
+static bool is_same_hold(const struct owner *owner, const struct procfs_lock *owned,
+    const struct open_fd *open_fd)
 {
 	const struct procfs_lock *seen = &open_fd->lock;
 	const struct member *member = &owner->members[0];
@@ -234,7 +248,8 @@ static void add_seen(struct owners *found, struct snapshot *snapshot, unsigned k
 
 	for (size_t i = 0; locks != NULL && i < snapshot->open_fds.count; i++) {
 		open_fd = &snapshot->open_fds.list[i];
-		if (open_fd->file != SNAPSHOT_LOCK || !open_fd->locked || !owners_count_lock(&open_fd->lock, kinds))
+		if (open_fd->file != SNAPSHOT_LOCK || !open_fd->locked ||
+		    !owners_count_lock(&open_fd->lock, kinds))
 			continue;
 		for (j = 0; j < found->count; j++)
 			if (is_same_hold(&found->list[j], &locks[j], open_fd))
@@ -254,8 +269,9 @@ static void add_seen(struct owners *found, struct snapshot *snapshot, unsigned k
 	free(locks);
 }
 
-/* The process that took the lock, if it lives and has the lock still: no other process can have it named so.  Else the
- * member whose parent is no member; the oldest of them, if a command has left several behind. */
+/* The process that took the lock, if it lives and has the lock still: no other process can have it
+ * named so.  Else the member whose parent is no member; the oldest of them, if a command has left
+ * several behind. */
 static void find_root(struct owner *owner, struct process *root)
 {
 	struct process process;
@@ -266,7 +282,8 @@ static void find_root(struct owner *owner, struct process *root)
 	root->pid = 0;
 	for (size_t i = 0; i < owner->nmembers; i++)
 		if (process_read(owner->members[i].pid, &process) &&
-		    !owner_has(owner, process.parent) && (root->pid == 0 || process.started < root->started))
+		    !owner_has(owner, process.parent) &&
+		    (root->pid == 0 || process.started < root->started))
 			*root = process;
 }
 
@@ -277,16 +294,16 @@ static pid_t find_command(const struct owner *owner, const struct process *super
 	pid_t command = 0;
 
 	for (size_t i = 0; i < owner->nmembers; i++)
-		if (process_stat(owner->members[i].pid, &stat) &&
-		    stat.parent == supervisor->pid && stat.started < oldest) {
+		if (process_stat(owner->members[i].pid, &stat) && stat.parent == supervisor->pid &&
+		    stat.started < oldest) {
 			command = owner->members[i].pid;
 			oldest = stat.started;
 		}
 	return command != 0 ? command : process_youngest_child(supervisor->pid);
 }
 
-/* A command starts when the lock is taken: its start is exact.  A process with a lock in a descriptor
- * of its own started earlier. */
+/* A command starts when the lock is taken: its start is exact.  A process with a lock in a
+ * descriptor of its own started earlier. */
 static void name_holder(struct owner *owner)
 {
 	struct process root, command;
@@ -307,8 +324,8 @@ static void name_holder(struct owner *owner)
 	owner->since = process_start(owner->process.started);
 }
 
-/* Lines without a descriptor.  The process that a posix lock's line names holds it, and is alive; the
- * one that took another kind may have ended, and its PID be another process's. */
+/* Lines without a descriptor.  The process that a posix lock's line names holds it, and is alive;
+ * the one that took another kind may have ended, and its PID be another process's. */
 static void add_unseen(struct owners *found, struct snapshot *snapshot, unsigned kinds)
 {
 	struct owner *owner;
@@ -332,7 +349,8 @@ static void add_unseen(struct owners *found, struct snapshot *snapshot, unsigned
 	}
 }
 
-/* An unseen slot of a flock is two lines, and nothing pairs them: drop as many shared flocks as there are slots. */
+/* An unseen slot of a flock is two lines, and nothing pairs them: drop as many shared flocks as
+ * there are slots. */
 static void unite_unseen_slots(struct owners *found)
 {
 	size_t slots = 0;
@@ -364,8 +382,8 @@ void kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned
 	for (size_t i = found->count; i > 0; i--) {
 		owner = &found->list[i - 1];
 		name_holder(owner);
-		/* A process that ended during the search holds nothing.  One that could not be read, for want of a descriptor, has
-		 * not ended. */
+		/* A process that ended during the search holds nothing.  One that could not be
+		 * read, for want of a descriptor, has not ended. */
 		if (owner->nmembers > 0 && owner->process.pid == 0 && have_ended(owner))
 			owners_drop(found, i - 1);
 	}
@@ -381,7 +399,8 @@ bool kernel_owner_outside(const char *path, unsigned kinds)
 	bool locked = false;
 	int fd = -1;
 
-	if (host_id()->pidns != FIRST_PIDNS && stat(path, &file) == 0 && (S_ISREG(file.st_mode) || S_ISDIR(file.st_mode)))
+	if (host_id()->pidns != FIRST_PIDNS && stat(path, &file) == 0 &&
+	    (S_ISREG(file.st_mode) || S_ISDIR(file.st_mode)))
 		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return false;

@@ -7,8 +7,8 @@
 #include "methods/server/server.h"
 #include "owners/sources.h"
 
-/* The part of LOCK's bytes that HOLDER has.  A lock without a range is all bytes; one of another kind, or a
- * slot beyond those of LOCK, has none of them. */
+/* The part of LOCK's bytes that HOLDER has.  A lock without a range is all bytes; one of another
+ * kind, or a slot beyond those of LOCK, has none of them. */
 enum share { NO_BYTE, SOME_BYTES, ALL_BYTES };
 
 static enum share share_of(const struct lock *lock, const struct owner *holder)
@@ -19,7 +19,9 @@ static enum share share_of(const struct lock *lock, const struct owner *holder)
 		return NO_BYTE;
 	if ((lock->spec->method->can & CAN_RANGE) == 0)
 		return holder->mode == MODE_SLOT && lock->spec->slots > 0 &&
-			       holder->slot >= (int)lock->spec->slots ? NO_BYTE : ALL_BYTES;
+		               holder->slot >= (int)lock->spec->slots
+		           ? NO_BYTE
+		           : ALL_BYTES;
 	if (!lock_overlaps(lock, holder->first, holder->last))
 		return NO_BYTE;
 	return holder->first <= bytes.first && holder->last >= bytes.last ? ALL_BYTES : SOME_BYTES;
@@ -33,7 +35,7 @@ static bool conflicts_at_slot(const struct lock *lock, const struct owner *holde
 	struct bytes bytes = ranged ? bytes_of(lock) : (struct bytes){holder->first, holder->last};
 
 	if (ranged ? holder->kind != KIND_FLOCK || holder->mode != MODE_SLOT
-		  : lock->spec->slots == 0 || holder->kind == KIND_FLOCK)
+		   : lock->spec->slots == 0 || holder->kind == KIND_FLOCK)
 		return false;
 	return bytes.first <= slot && bytes.last >= slot;
 }
@@ -44,9 +46,11 @@ static enum nesting compare_locks(const struct lock *lock, const struct owner *h
 
 	if (share == NO_BYTE)
 		return conflicts_at_slot(lock, holder) ? NESTING_LESS : NESTING_BESIDE;
-	if (lock->spec->slots > 1 && holder->mode != MODE_SHARED && (holder->mode == MODE_SLOT || share == SOME_BYTES))
+	if (lock->spec->slots > 1 && holder->mode != MODE_SHARED &&
+	    (holder->mode == MODE_SLOT || share == SOME_BYTES))
 		return NESTING_AGAIN;
-	if (share == SOME_BYTES && lock->spec->slots == 0 && (holder->mode != MODE_SHARED || lock->spec->mode != SHARED))
+	if (share == SOME_BYTES && lock->spec->slots == 0 &&
+	    (holder->mode != MODE_SHARED || lock->spec->mode != SHARED))
 		return NESTING_LESS;
 	if (holder->mode == MODE_SLOT && lock->spec->slots == 0 && lock->spec->mode == EXCLUSIVE)
 		return NESTING_LESS;
@@ -60,8 +64,8 @@ static enum nesting compare_locks(const struct lock *lock, const struct owner *h
 /* Is FD, of this process, LOCK's own?  To lock that again does not wait. */
 static bool is_own(const struct lock *lock, int fd)
 {
-	return fd == lock->fd ||
-	       (lock->spec->name == NULL && open_fds_same_description(getpid(), fd, getpid(), lock->fd) != 0);
+	return fd == lock->fd || (lock->spec->name == NULL && open_fds_same_description(getpid(),
+								  fd, getpid(), lock->fd) != 0);
 }
 
 /* Mark in MINE the slots of LOCK among the bytes of HELD. */
@@ -71,7 +75,8 @@ static void note_slots(const struct lock *lock, const struct procfs_lock *held, 
 	long long first = ranged ? bytes_of(lock).first : FLOCK_FIRST_SLOT;
 
 	for (unsigned slot = 0; slot < lock->spec->slots; slot++)
-		mine[slot] = mine[slot] || (held->first <= first + slot && held->last >= first + slot);
+		mine[slot] =
+		    mine[slot] || (held->first <= first + slot && held->last >= first + slot);
 }
 
 /* Slots are inherited: are they as many as LOCK takes, and may as many be had beside them? */
@@ -95,11 +100,13 @@ static enum nesting nesting_in_kernel(const struct lock *lock, int *fd)
 	bool mine[SLOTS_MOST] = {false};
 	struct owner holder;
 
-	if (file.inode == 0 && lock->spec->name != NULL && stat(lock->spec->name, &named) == 0) /* not opened yet */
+	/* not opened yet */
+	if (file.inode == 0 && lock->spec->name != NULL && stat(lock->spec->name, &named) == 0)
 		file = (struct identity){named.st_dev, named.st_ino};
 	open_fds_of(&open_fds, getpid());
 	for (size_t i = 0; i < open_fds.count && nesting <= NESTING_AGAIN; i++) {
-		/* The slot of a flock is two locks, of which the shared flock says no more than the byte. */
+		/* The slot of a flock is two locks, of which the shared flock says no more than the
+		 * byte. */
 		if (!open_fds.list[i].locked || is_own(lock, open_fds.list[i].fd))
 			continue;
 		owner_describe(&holder, &open_fds.list[i].lock);
@@ -124,7 +131,9 @@ static enum nesting nesting_on_server(const struct lock *lock, int *fd)
 		return NESTING_NONE;
 	if (held == INHERITED_EXCLUSIVE || (held == INHERITED_SLOT && lock->spec->slots > 0))
 		return NESTING_COVERS;
-	return held == INHERITED_SHARED && lock->spec->slots == 0 && lock->spec->mode == SHARED ? NESTING_AGAIN : NESTING_LESS;
+	return held == INHERITED_SHARED && lock->spec->slots == 0 && lock->spec->mode == SHARED
+	           ? NESTING_AGAIN
+	           : NESTING_LESS;
 }
 
 enum nesting nesting_inherited(const struct lock *lock, int *fd)

@@ -46,8 +46,8 @@ static bool names(const char *path, const struct identity *file)
 	return open_fds_identify(AT_FDCWD, path, 0, &found) && same_file(&found, file);
 }
 
-/* A file that was made without a name (O_TMPFILE) is called DIRECTORY/#INODE by its descriptors for ever: find its name
- * in that directory. */
+/* A file that was made without a name (O_TMPFILE) is called DIRECTORY/#INODE by its descriptors for
+ * ever: find its name in that directory. */
 static bool find_given_name(char path[PATH_MAX], const struct identity *file)
 {
 	char *slash = strrchr(path, '/');
@@ -60,7 +60,8 @@ static bool find_given_name(char path[PATH_MAX], const struct identity *file)
 	*slash = '\0';
 	directory = opendir(*path == '\0' ? "/" : path);
 	while (directory != NULL && !found && (entry = readdir(directory)) != NULL) {
-		if (entry->d_ino != file->inode || (size_t)(slash - path) + strlen(entry->d_name) + 2 > PATH_MAX)
+		if (entry->d_ino != file->inode ||
+		    (size_t)(slash - path) + strlen(entry->d_name) + 2 > PATH_MAX)
 			continue;
 		*slash = '/';
 		strcpy(slash + 1, entry->d_name);
@@ -71,8 +72,8 @@ static bool find_given_name(char path[PATH_MAX], const struct identity *file)
 	return found;
 }
 
-/* Make PATH, by which process PID knows FILE, one that leads there from here: in a container or a chroot that process
- * means another file than this one does.  Returns false if none does. */
+/* Make PATH, by which process PID knows FILE, one that leads there from here: in a container or a
+ * chroot that process means another file than this one does.  Returns false if none does. */
 static bool find_path(pid_t pid, char path[PATH_MAX], const struct identity *file)
 {
 	char there[PATH_MAX];
@@ -91,7 +92,8 @@ static bool find_path(pid_t pid, char path[PATH_MAX], const struct identity *fil
 	return true;
 }
 
-/* Has descriptor FD of process PID a lock on it?  A posix lock may be any program's, and does not count. */
+/* Has descriptor FD of process PID a lock on it?  A posix lock may be any program's, and does not
+ * count. */
 static bool is_locked(pid_t pid, const char *fd)
 {
 	char path[64], text[8192], *rest = text, *line;
@@ -106,11 +108,12 @@ static bool is_locked(pid_t pid, const char *fd)
 	return false;
 }
 
-/* Is ENTRY of the open DIRECTORY, which is FILE, a lock that is a symbolic link; or does a queue wait for a lock of this
- * name? */
+/* Is ENTRY of the open DIRECTORY, which is FILE, a lock that is a symbolic link; or does a queue
+ * wait for a lock of this name? */
 static bool is_lock_entry(int directory, const struct identity *file, const char *entry)
 {
-	const struct lock lock = {.id = {.device = file->device, .inode = file->inode, .entry = entry}};
+	const struct lock lock = {
+	    .id = {.device = file->device, .inode = file->inode, .entry = entry}};
 	char target[RECORD_LIMIT], queue[QUEUE_PATH_SIZE];
 	ssize_t length = readlinkat(directory, entry, target, sizeof target);
 	struct record record = {.kind = RECORD_JUNK};
@@ -121,8 +124,8 @@ static bool is_lock_entry(int directory, const struct identity *file, const char
 	return record.kind == RECORD_FULL || access(queue, F_OK) == 0;
 }
 
-/* A lock that is a symbolic link has no descriptor, nor has one of another program's making: a semlock that holds it, or
- * waits for it, has the directory PATH open. */
+/* A lock that is a symbolic link has no descriptor, nor has one of another program's making: a
+ * semlock that holds it, or waits for it, has the directory PATH open. */
 static void add_entries(struct open_locks *all, const char *path, const struct identity *file)
 {
 	DIR *directory = opendir(path);
@@ -133,7 +136,8 @@ static void add_entries(struct open_locks *all, const char *path, const struct i
 	while (directory != NULL && (entry = readdir(directory)) != NULL) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
 		    !is_lock_entry(dirfd(directory), file, entry->d_name) ||
-		    snprintf(name, sizeof name, "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name) >= PATH_MAX)
+		    snprintf(name, sizeof name, "%s/%s", strcmp(path, "/") == 0 ? "" : path,
+			entry->d_name) >= PATH_MAX)
 			continue;
 		lock.name = name;
 		if (open_fds_identify(AT_FDCWD, name, AT_SYMLINK_NOFOLLOW, &lock.file))
@@ -144,15 +148,16 @@ static void add_entries(struct open_locks *all, const char *path, const struct i
 }
 
 /* The file of a rename lock is called LOCK.held while the lock is held. */
-static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_semlock, char path[PATH_MAX])
+static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_semlock,
+    char path[PATH_MAX])
 {
 	struct open_lock lock = {.name = path};
 	char link[64];
 	size_t length;
 
 	snprintf(link, sizeof link, "/proc/%ld/fd/%.16s", (long)pid, fd);
-	if (!open_fds_identify(AT_FDCWD, link, 0, &lock.file) || !find_path(pid, path, &lock.file) ||
-	    strstr(path, QUEUES) != NULL)
+	if (!open_fds_identify(AT_FDCWD, link, 0, &lock.file) ||
+	    !find_path(pid, path, &lock.file) || strstr(path, QUEUES) != NULL)
 		return;
 	if (is_semlock)
 		add_entries(all, path, &lock.file);
@@ -208,7 +213,8 @@ static bool see_process(pid_t pid, void *context)
 		if (length <= 0 || path[0] != '/')
 			continue;
 		path[length] = '\0';
-		if ((is_semlock && strtol(entry->d_name, NULL, 10) > STDERR_FILENO) || is_locked(pid, entry->d_name))
+		if ((is_semlock && strtol(entry->d_name, NULL, 10) > STDERR_FILENO) ||
+		    is_locked(pid, entry->d_name))
 			add_fd(all, pid, entry->d_name, is_semlock, path);
 	}
 	if (fds != NULL)

@@ -66,22 +66,24 @@ static void server_text(const struct owner *owner, size_t columns, char *text, s
 	}
 }
 
-/* VERDICT: in the place of a command.  BEFORE and BEHIND the PID: why the holder cannot be signalled; without
- * BEHIND there is no PID. */
+/* VERDICT: in the place of a command.  BEFORE and BEHIND the PID: why the holder cannot be
+ * signalled; without BEHIND there is no PID. */
 static const struct {
 	const char *verdict, *before, *behind;
 } doubts[] = {
     [DOUBT_NONE] = {"", "", NULL},
     [DOUBT_HOST] = {"", "process ", " on host "}, /* and the host */
     [DOUBT_MACHINE] = {"(on another machine)", "the holder is on another machine", NULL},
-    [DOUBT_NAMESPACE] = {"(in another PID namespace)", "process ", " of another PID namespace is not within reach"},
+    [DOUBT_NAMESPACE] = {"(in another PID namespace)", "process ",
+	" of another PID namespace is not within reach"},
     [DOUBT_NOBODY] = {"(not named in the lock)", "the lock names no process", NULL},
     [DOUBT_RANGE] = {"(no such number on this system)", "the lock names process ",
 	", which is more than kernel.pid_max here"},
     [DOUBT_ILLEGIBLE] = {"(cannot be read)", "its record cannot be read: permission denied", NULL},
     [DOUBT_FLOCK] = {"(ended; another has its flock)", "process ",
 	" has ended, but another process holds a flock on the lock"},
-    [DOUBT_OWNER] = {"(cannot be seen)", "the lock names process ", ", and another user can have written that"},
+    [DOUBT_OWNER] = {"(cannot be seen)", "the lock names process ",
+	", and another user can have written that"},
     [DOUBT_NUMBER] = {"(cannot be seen)", "the lock names process ",
 	", and nothing proves that it is still the same"},
 };
@@ -105,7 +107,8 @@ void doubt_text(const struct owner *holder, char *text, size_t size)
 	if (behind == NULL)
 		snprintf(text, size, "%s", before);
 	else if (holder->doubt == DOUBT_HOST)
-		snprintf(text, size, "%s%ld%s%s is not within reach", before, (long)holder->process.pid, behind, holder->host);
+		snprintf(text, size, "%s%ld%s%s is not within reach", before,
+		    (long)holder->process.pid, behind, holder->host);
 	else
 		snprintf(text, size, "%s%ld%s", before, (long)holder->process.pid, behind);
 }
@@ -117,11 +120,13 @@ static void record_text(const struct owner *holder, char *text, size_t size)
 
 	moment_text(holder->touched, touched, sizeof touched);
 	if (holder->verdict == DEAD) {
-		snprintf(text, size, "left behind by process %ld, which has ended", (long)holder->process.pid);
+		snprintf(text, size, "left behind by process %ld, which has ended",
+		    (long)holder->process.pid);
 		return;
 	}
 	doubt_text(holder, doubt, sizeof doubt);
-	snprintf(text, size, "held, or left behind: %s; last sign of life %s (--stale goes by it)", doubt, touched);
+	snprintf(text, size, "held, or left behind: %s; last sign of life %s (--stale goes by it)",
+	    doubt, touched);
 }
 
 bool owner_text(const struct owners *found, size_t columns, char *text, size_t size)
@@ -143,7 +148,8 @@ bool owner_text(const struct owners *found, size_t columns, char *text, size_t s
 	} else if (unseen && first->doubt == DOUBT_MACHINE) {
 		snprintf(text, size, "held on another machine");
 	} else if (unseen && first->taker > 0) {
-		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)", (long)first->taker);
+		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)",
+		    (long)first->taker);
 	} else if (unseen) {
 		snprintf(text, size, "held by a process that cannot be seen");
 	} else if (first->process.pid == getpid()) {
@@ -151,7 +157,9 @@ bool owner_text(const struct owners *found, size_t columns, char *text, size_t s
 	} else {
 		process_command(&first->process, command, sizeof command, columns);
 		moment_text(first->since, since, sizeof since);
-		snprintf(text, size, first->since_exact ? "held by %ld (%s) since %s" : "held by %ld (%s, started %s)",
+		snprintf(text, size,
+		    first->since_exact ? "held by %ld (%s) since %s"
+				       : "held by %ld (%s, started %s)",
 		    (long)first->process.pid, command, since);
 	}
 	used = strlen(text);
@@ -175,8 +183,8 @@ static const char *hold_option(const struct process *process)
 	return NULL;
 }
 
-/* The placeholder runs no program and so has semlock's name and arguments: --hold=PID names the process; else it is
- * semlock's parent. */
+/* The placeholder runs no program and so has semlock's name and arguments: --hold=PID names the
+ * process; else it is semlock's parent. */
 pid_t owner_caller_of_hold(const struct owner *holder)
 {
 	const struct process *child = &holder->process;
@@ -185,10 +193,13 @@ pid_t owner_caller_of_hold(const struct owner *holder)
 
 	if (option == NULL || holder->supervisor == child->pid ||
 	    (holder->supervisor == 0 ? strcmp(child->name, "semlock") != 0
-				     : !process_read(holder->supervisor, &semlock) || !same_command(&semlock, child)))
+				     : !process_read(holder->supervisor, &semlock) ||
+					   !same_command(&semlock, child)))
 		return 0;
 	equals = strchr(option, '=');
-	return equals != NULL ? (pid_t)strtol(equals + 1, NULL, 10) : holder->supervisor == 0 ? 1 : semlock.parent;
+	return equals != NULL            ? (pid_t)strtol(equals + 1, NULL, 10)
+	       : holder->supervisor == 0 ? 1
+	                                 : semlock.parent;
 }
 
 /* This process, or its subreaper: with -o, semlock is two processes. */
@@ -197,7 +208,8 @@ static bool is_this_semlock(const struct process *process)
 	struct process this;
 
 	return process->pid == getpid() ||
-	       (process->pid == getppid() && process_read(getpid(), &this) && same_command(process, &this));
+	       (process->pid == getppid() && process_read(getpid(), &this) &&
+		   same_command(process, &this));
 }
 
 void owners_name_callers(struct owners *found)
@@ -208,7 +220,8 @@ void owners_name_callers(struct owners *found)
 
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
-		pid = is_this_semlock(&holder->process) ? holder->supervisor : owner_caller_of_hold(holder);
+		pid = is_this_semlock(&holder->process) ? holder->supervisor
+		                                        : owner_caller_of_hold(holder);
 		if (pid <= 1 || !process_read(pid, &caller))
 			continue;
 		holder->process = caller;
@@ -237,8 +250,9 @@ void holder_text(const struct lock *lock, const char *otherwise, char *text, siz
 	snprintf(text, size, "%s", otherwise);
 	if (!owners_for_text(&found, lock))
 		return;
-	if (!owner_text(&found, OWNER_COMMAND_COLUMNS, text, size) && lock->spec->method->family == OF_KERNEL &&
-	    host_id()->pidns != FIRST_PIDNS)
-		snprintf(text, size, "held; its holder cannot be seen from here"); /* outside of this PID namespace */
+	if (!owner_text(&found, OWNER_COMMAND_COLUMNS, text, size) &&
+	    lock->spec->method->family == OF_KERNEL && host_id()->pidns != FIRST_PIDNS)
+		/* outside of this PID namespace */
+		snprintf(text, size, "held; its holder cannot be seen from here");
 	owners_forget(&found);
 }

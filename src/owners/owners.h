@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* owners/owners.h - the holders of a lock, and its waiters.
  *
- * The search takes no lock and disturbs no process.  A kernel lock has no record: all that is known of it comes from
- * /proc, and what /proc does not show is said to be unseen, never guessed. */
+ * The search takes no lock and disturbs no process.  A kernel lock has no record: all that is known
+ * of it comes from /proc, and what /proc does not show is said to be unseen, never guessed. */
 #ifndef SEMLOCK_OWNERS_OWNERS_H
 #define SEMLOCK_OWNERS_OWNERS_H
 
@@ -40,16 +40,17 @@ struct owner {
 	int slot, last_slot;   /* with MODE_SLOT: --take may have several in a row; -1: not known */
 	long long first, last; /* the bytes of an fcntl lock; LLONG_MAX: to the end */
 
-	/* If the holder is semlock or flock(1): the command that it runs.  pid 0: the process cannot be seen; then TAKER, if
-	 * not 0, is the process that once took the lock. */
+	/* If the holder is semlock or flock(1): the command that it runs.  pid 0: the process
+	 * cannot be seen; then TAKER, if not 0, is the process that once took the lock. */
 	struct process process;
 	pid_t supervisor; /* semlock or flock(1), waiting for the command to end; 0: none */
 	pid_t taker;
 	char host[65]; /* "": this one */
 
-	int64_t since;    /* nanoseconds after 1970; 0: not known */
-	int64_t touched;  /* the last sign of life in a lock made of files; 0: none */
-	bool since_exact; /* SINCE is when the lock, or the wait, began; else when the process did */
+	int64_t since;   /* nanoseconds after 1970; 0: not known */
+	int64_t touched; /* the last sign of life in a lock made of files; 0: none */
+	/* SINCE is when the lock, or the wait, began; else when the process did */
+	bool since_exact;
 
 	struct member *members;
 	size_t nmembers;
@@ -79,52 +80,56 @@ void owners_forget(struct owners *found);
 
 /* ---- owners_look.c: the search ---- */
 
-/* Fill FOUND with LOCK's owners; LOCK is open, or its name is set.  KINDS: the kernel locks that count.  A file that
- * does not exist has no owners.  A server is not asked: its last answer is read.  Returns 0, or -1 with ERROR filled:
- * the file cannot be reached, or /proc does not tell. */
+/* Fill FOUND with LOCK's owners; LOCK is open, or its name is set.  KINDS: the kernel locks that
+ * count.  A file that does not exist has no owners.  A server is not asked: its last answer is
+ * read.  Returns 0, or -1 with ERROR filled: the file cannot be reached, or /proc does not tell. */
 int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error);
 
-/* The same for a lock of SPEC's name and method, which is not open; a server is asked.  Without THIS_METHOD, a lock of
- * any method counts, and SPEC gets the one that its record names. */
-int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method, struct error *error);
+/* The same for a lock of SPEC's name and method, which is not open; a server is asked.  Without
+ * THIS_METHOD, a lock of any method counts, and SPEC gets the one that its record names. */
+int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method,
+    struct error *error);
 
-/* Does process PID, at this moment, keep LOCK, which is on no server, from being taken: by a kernel lock in one of its
- * descriptors, or as the one holder of a lock made of files?  To be asked after PID's pidfd was opened: if that process
- * has ended since, a signal reaches no process, whatever PID is by then. */
+/* Does process PID, at this moment, keep LOCK, which is on no server, from being taken: by a kernel
+ * lock in one of its descriptors, or as the one holder of a lock made of files?  To be asked after
+ * PID's pidfd was opened: if that process has ended since, a signal reaches no process, whatever
+ * PID is by then. */
 bool owners_verify(const struct lock *lock, pid_t pid);
 
 /* ---- owner_text.c: a holder in words ---- */
 
 enum { OWNER_COMMAND_COLUMNS = 60 }; /* of a command in a message */
 
-/* MOMENT, nanoseconds after 1970, in local time, at most 11 characters: "12:01:07" today, "11-20 12:01" this year, else
- * "2025-11-20". */
+/* MOMENT, nanoseconds after 1970, in local time, at most 11 characters: "12:01:07" today, "11-20
+ * 12:01" this year, else "2025-11-20". */
 void moment_text(int64_t moment, char *text, size_t size);
 
 /* LOCK's name, or "descriptor 8 (/run/x.lock)". */
 void lock_text(const struct lock *lock, char *text, size_t size);
 
-/* What stands in the place of HOLDER's command, if its record does not prove it alive: at most 31 characters,
+/* What stands in the place of HOLDER's command, if its record does not prove it alive: at most 31
+ * characters,
  * "(has ended; free to take)".  Else "". */
 void verdict_text(const struct owner *holder, char *text, size_t size);
 
 /* Why HOLDER cannot be signalled, as half a sentence; "" if it can. */
 void doubt_text(const struct owner *holder, char *text, size_t size);
 
-/* "held by 4242 (rsync -a /srv) since 12:01:07", without a full stop; at most COLUMNS characters of the command.
- * Returns false when there is no holder. */
+/* "held by 4242 (rsync -a /srv) since 12:01:07", without a full stop; at most COLUMNS characters of
+ * the command. Returns false when there is no holder. */
 bool owner_text(const struct owners *found, size_t columns, char *text, size_t size);
 
-/* The process for which HOLDER, a placeholder of semlock --hold, holds the lock; 1: one that is not known; 0: HOLDER is
- * none. */
+/* The process for which HOLDER, a placeholder of semlock --hold, holds the lock; 1: one that is not
+ * known; 0: HOLDER is none. */
 pid_t owner_caller_of_hold(const struct owner *holder);
 
-/* Where a holder is a semlock --hold, name the process that it holds the lock for; where it is this process, which is
- * the holder's command, the process that supervises it.  For display alone. */
+/* Where a holder is a semlock --hold, name the process that it holds the lock for; where it is this
+ * process, which is the holder's command, the process that supervises it.  For display alone. */
 void owners_name_callers(struct owners *found);
 
-/* Fill FOUND with the owners of LOCK that owner_text() is to name: of the holders, those that it may have to wait for.
- * Returns false when they cannot be found; else owners_forget() has to follow. */
+/* Fill FOUND with the owners of LOCK that owner_text() is to name: of the holders, those that it
+ * may have to wait for. Returns false when they cannot be found; else owners_forget() has to
+ * follow. */
 bool owners_for_text(struct owners *found, const struct lock *lock);
 
 /* Both: the holder of LOCK at this moment, in TEXT; OTHERWISE if none is found. */
@@ -134,24 +139,27 @@ void holder_text(const struct lock *lock, const char *otherwise, char *text, siz
 
 enum nesting {
 	NESTING_NONE,   /* nothing of LOCK's file is locked by what this process has inherited */
-	NESTING_BESIDE, /* the inherited lock and the requested one do not conflict: both shared, other bytes of the file,
-			 * or another kind of lock */
-	NESTING_AGAIN,  /* the inherited lock would do, and another like it may be had: a slot beside a slot; on a
-			 * server, a shared lock, but a waiter may be queued between the two */
+	NESTING_BESIDE, /* the inherited lock and the requested one do not conflict: both shared,
+	                 * other bytes of the file, or another kind of lock */
+	NESTING_AGAIN, /* the inherited lock would do, and another like it may be had: a slot beside
+	                * a slot; on a server, a shared lock, but a waiter may be queued between the
+	                * two */
 	NESTING_COVERS, /* the inherited lock is held in a mode that covers the requested one */
-	NESTING_LESS    /* the inherited lock is less than is requested: shared or a slot, not exclusive; or some bytes */
+	NESTING_LESS    /* the inherited lock is less than is requested: shared or a slot, not
+	                   exclusive; or some bytes */
 };
 
-/* Does this process, which may run under a lock, ask for the same lock again?  What it has inherited is the only proof:
- * the descriptor that carries the lock of a file, or the pipe to the helper that holds a lock on a server.  LOCK need
- * not be open.  Unless NESTING_NONE, *FD is that descriptor. */
+/* Does this process, which may run under a lock, ask for the same lock again?  What it has
+ * inherited is the only proof: the descriptor that carries the lock of a file, or the pipe to the
+ * helper that holds a lock on a server.  LOCK need not be open.  Unless NESTING_NONE, *FD is that
+ * descriptor. */
 enum nesting nesting_inherited(const struct lock *lock, int *fd);
 
 /* ---- who.c: --who ---- */
 
-/* Print the owners of each lock in REQUEST on standard output, as a table for people or as JSON; nothing is taken.  Ends
- * the program: with 0 when all are free, EXIT_BUSY when one is held, or the worst status of those that could not be
- * looked at. */
+/* Print the owners of each lock in REQUEST on standard output, as a table for people or as JSON;
+ * nothing is taken.  Ends the program: with 0 when all are free, EXIT_BUSY when one is held, or the
+ * worst status of those that could not be looked at. */
 noreturn void who(const struct request *request);
 
 #endif

@@ -49,7 +49,8 @@ void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd)
 void owners_drop(struct owners *found, size_t i)
 {
 	free(found->list[i].members);
-	memmove(&found->list[i], &found->list[i + 1], (found->count - i - 1) * sizeof found->list[0]);
+	memmove(&found->list[i], &found->list[i + 1],
+	    (found->count - i - 1) * sizeof found->list[0]);
 	found->count--;
 	if (i < found->holders)
 		found->holders--;
@@ -77,7 +78,9 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 	bool slot = is_flock_slot(lock);
 
 	owner->kind = slot ? KIND_FLOCK : lock->kind;
-	owner->method = owner->kind == KIND_FLOCK ? "flock" : owner->kind == KIND_OFD ? "ofd" : "posix";
+	owner->method = owner->kind == KIND_FLOCK ? "flock"
+	                : owner->kind == KIND_OFD ? "ofd"
+	                                          : "posix";
 	owner->mode = slot ? MODE_SLOT : lock->exclusive ? MODE_EXCLUSIVE : MODE_SHARED;
 	owner->slot = slot ? (int)(lock->first - FLOCK_FIRST_SLOT) : -1;
 	owner->last_slot = slot ? (int)(lock->last - FLOCK_FIRST_SLOT) : -1;
@@ -88,7 +91,8 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 {
 	return (lock->spec->method->can & CAN_RANGE) == 0 ||
-	       (lock_overlaps(lock, owner->first, owner->last) && (owner->mode != MODE_SHARED || lock->spec->mode != SHARED));
+	       (lock_overlaps(lock, owner->first, owner->last) &&
+		   (owner->mode != MODE_SHARED || lock->spec->mode != SHARED));
 }
 
 bool owners_held(const struct owners *found)

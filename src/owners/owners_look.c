@@ -11,8 +11,8 @@
 #include "owners/sources.h"
 #include "sys/file_system.h"
 
-/* The slot of a flock is two locks, the shared flock and a byte, through one descriptor.  The first in the queue
- * for a slot has the shared flock already. */
+/* The slot of a flock is two locks, the shared flock and a byte, through one descriptor.  The first
+ * in the queue for a slot has the shared flock already. */
 static bool is_half_of_slot(struct owners *found, const struct owner *holder)
 {
 	struct owner *other;
@@ -21,10 +21,12 @@ static bool is_half_of_slot(struct owners *found, const struct owner *holder)
 		return false;
 	for (size_t i = 0; i < found->count; i++) {
 		other = &found->list[i];
-		if (other->waits && holder->nmembers == 1 && other->process.pid == holder->members[0].pid)
+		if (other->waits && holder->nmembers == 1 &&
+		    other->process.pid == holder->members[0].pid)
 			return true;
 		if (other->mode == MODE_SLOT && other->nmembers > 0 && holder->kind == KIND_FLOCK &&
-		    other->members[0].pid == holder->members[0].pid && other->members[0].fd == holder->members[0].fd) {
+		    other->members[0].pid == holder->members[0].pid &&
+		    other->members[0].fd == holder->members[0].fd) {
 			other->taker = holder->taker;
 			return true;
 		}
@@ -32,7 +34,8 @@ static bool is_half_of_slot(struct owners *found, const struct owner *holder)
 	return false;
 }
 
-/* Open LOCK's file, if it is a regular one on NFS; else -1: to open a device or a FIFO could have an effect. */
+/* Open LOCK's file, if it is a regular one on NFS; else -1: to open a device or a FIFO could have
+ * an effect. */
 static int open_on_nfs(const struct lock *lock)
 {
 	int path = open(lock->spec->name, O_PATH | O_CLOEXEC), fd = -1;
@@ -68,9 +71,10 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 		close(look.fd);
 }
 
-/* Returns 1; 0 if the search missed a lock that was passed on during it, not for want of permission; or -1 with
- * ERROR filled. */
-static int add_kernel_owners(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
+/* Returns 1; 0 if the search missed a lock that was passed on during it, not for want of
+ * permission; or -1 with ERROR filled. */
+static int add_kernel_owners(struct owners *found, const struct lock *lock, unsigned kinds,
+    struct error *error)
 {
 	struct snapshot snapshot;
 	bool steady;
@@ -89,7 +93,8 @@ static int add_kernel_owners(struct owners *found, const struct lock *lock, unsi
 }
 
 /* Returns as record_owners_add(). */
-static int look_once(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error)
+static int look_once(struct owners *found, const struct lock *lock, unsigned kinds,
+    struct error *error)
 {
 	const enum family family = lock->spec->method->family;
 
@@ -128,13 +133,15 @@ static void add_outside(struct owners *found, const struct method *method)
 	owner->method = method->name;
 	owner->doubt = DOUBT_NAMESPACE;
 	outside = *owner;
-	memmove(found->list + 1, found->list, (found->count - 1) * sizeof *found->list); /* holders come first */
+	/* holders come first */
+	memmove(found->list + 1, found->list, (found->count - 1) * sizeof *found->list);
 	found->list[0] = outside;
 	found->holders++;
 }
 
 /* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
-int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method, struct error *error)
+int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method,
+    struct error *error)
 {
 	const struct lock lock = LOCK_OF(spec);
 	const struct method *recorded;
@@ -168,8 +175,8 @@ static bool verify_recorded(const struct lock *lock, pid_t pid)
 	struct owners found;
 	struct error ignored;
 	bool holds = owners_look(&found, lock, 0, &ignored) == 0 && found.holders > 0 &&
-		     found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
-		     owner_has(&found.list[0], pid);
+	             found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
+	             owner_has(&found.list[0], pid);
 
 	owners_forget(&found);
 	return holds && record_owner_holds(lock, pid);
@@ -187,7 +194,7 @@ static bool verify_listed(const struct lock *lock, pid_t pid)
 		if (open_fds.list[i].locked) {
 			owner_describe(&holder, &open_fds.list[i].lock);
 			verified = owners_count_lock(&open_fds.list[i].lock, owners_kinds(lock)) &&
-				   owner_conflicts(&holder, lock);
+			           owner_conflicts(&holder, lock);
 		}
 	open_fds_forget(&open_fds);
 	return verified;
@@ -195,5 +202,6 @@ static bool verify_listed(const struct lock *lock, pid_t pid)
 
 bool owners_verify(const struct lock *lock, pid_t pid)
 {
-	return lock->spec->method->family == OF_FILES ? verify_recorded(lock, pid) : verify_listed(lock, pid);
+	return lock->spec->method->family == OF_FILES ? verify_recorded(lock, pid)
+	                                              : verify_listed(lock, pid);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A lock made of files is looked at through an opening of its own: nothing is taken, and another thread may be using the
- * lock itself. */
+/* A lock made of files is looked at through an opening of its own: nothing is taken, and another
+ * thread may be using the lock itself. */
 #include <config.h>
 
 #include <errno.h>
@@ -19,16 +19,18 @@ struct probe {
 	struct child no_child;
 };
 
-/* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT lets no process
- * signal PID, nor run a command under its lock: any user can name any process.  (A daemon that switches the effective
- * user for a moment does not change whose it is.)  True as well once PID has ended. */
+/* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT
+ * lets no process signal PID, nor run a command under its lock: any user can name any process.  (A
+ * daemon that switches the effective user for a moment does not change whose it is.)  True as well
+ * once PID has ended. */
 static bool owner_trusted(const struct stat *object, pid_t pid)
 {
 	struct process process, parent;
 
 	if (object->st_uid == 0)
 		return true;
-	if (!process_read(pid, &process)) /* once it has ended, no process is signalled by its PID */
+	/* once it has ended, no process is signalled by its PID */
+	if (!process_read(pid, &process))
 		return kill(pid, 0) != 0 && errno == ESRCH;
 	return object->st_uid == process.real_user ||
 	       (process_read(process.parent, &parent) && object->st_uid == parent.real_user);
@@ -44,7 +46,8 @@ static bool record_trusted(const struct stat *object, pid_t pid)
 /* Returns 0, or -1 with ERROR filled; PROBE is to be closed in either case. */
 static int probe_open(struct probe *probe, const struct lock_spec *spec, struct error *error)
 {
-	*probe = (struct probe){.spec = {.method = spec->method, .name = spec->name, .fd = -1}, .info = {.object = -1}};
+	*probe = (struct probe){.spec = {.method = spec->method, .name = spec->name, .fd = -1},
+	    .info = {.object = -1}};
 	probe->lock = LOCK_OF(&probe->spec);
 	probe->lock.child = &probe->no_child;
 	if (spec->method->open(&probe->lock, error) != 0)
@@ -58,8 +61,10 @@ static void probe_close(struct probe *probe)
 	probe->spec.method->release(&probe->lock);
 }
 
-/* Read the record of the lock NAME, if that is one of METHOD.  Returns its kind; RECORD_ABSENT: none. */
-static enum record_kind probe_record(const char *name, const struct method *method, struct record *record)
+/* Read the record of the lock NAME, if that is one of METHOD.  Returns its kind; RECORD_ABSENT:
+ * none. */
+static enum record_kind probe_record(const char *name, const struct method *method,
+    struct record *record)
 {
 	const struct lock_spec spec = {.method = method, .name = name};
 	struct probe probe;
@@ -78,7 +83,8 @@ const struct method *record_method(const char *name)
 	struct record record;
 
 	for (unsigned n = 0; (method = method_nth(n)) != NULL; n++)
-		if (method->family == OF_FILES && probe_record(name, method, &record) == RECORD_FULL)
+		if (method->family == OF_FILES &&
+		    probe_record(name, method, &record) == RECORD_FULL)
 			return method;
 	return NULL;
 }
@@ -94,8 +100,8 @@ static bool is_in_namespace(pid_t pid, uint64_t pidns)
 	return stat(path, &namespace) == 0 && namespace.st_ino == pidns;
 }
 
-/* Is PID the semlock of RECORD, that releases the lock?  A process that started later than RECORD's has merely reused
- * its PID. */
+/* Is PID the semlock of RECORD, that releases the lock?  A process that started later than RECORD's
+ * has merely reused its PID. */
 static bool is_semlock_of(pid_t pid, const struct record *record)
 {
 	struct procfs_stat stat;
@@ -118,7 +124,8 @@ static bool is_named(pid_t member, const struct record *record)
 	return member == record->pid || member == stat.parent;
 }
 
-/* Does RECORD name a process through which OWNER has the lock's file under flock(2), or a child of such a process? */
+/* Does RECORD name a process through which OWNER has the lock's file under flock(2), or a child of
+ * such a process? */
 static bool record_names(const struct owner *owner, const struct record *record)
 {
 	for (size_t i = 0; i < owner->nmembers; i++)
@@ -127,10 +134,10 @@ static bool record_names(const struct owner *owner, const struct record *record)
 	return owner->nmembers == 0 && owner->taker > 0 && is_named(owner->taker, record);
 }
 
-/* OWNER has the lock's file under flock(2): as the lock's holder, not as a waiter?  RECORD is the file's.
- * A waiter takes the flock for a moment as well, to judge a lock without a flock or to take it from
- * a dead holder; no other process inherits that flock.  The holder's flock is its command's as well,
- * or its taker has ended: then the kernel, in a PID namespace, names no taker (0). */
+/* OWNER has the lock's file under flock(2): as the lock's holder, not as a waiter?  RECORD is the
+ * file's. A waiter takes the flock for a moment as well, to judge a lock without a flock or to take
+ * it from a dead holder; no other process inherits that flock.  The holder's flock is its command's
+ * as well, or its taker has ended: then the kernel, in a PID namespace, names no taker (0). */
 static bool is_holder(const struct owner *owner, const struct record *record)
 {
 	struct procfs_stat stat;
@@ -146,7 +153,8 @@ bool record_is_link(const char *name, const struct owner *holder)
 {
 	struct record record;
 
-	return probe_record(name, method_named("link"), &record) == RECORD_PID && record_names(holder, &record);
+	return probe_record(name, method_named("link"), &record) == RECORD_PID &&
+	       record_names(holder, &record);
 }
 
 /* Is RECORD another host's, as far as it says? */
@@ -165,13 +173,16 @@ static bool name_command(struct owner *holder, const struct record *record)
 	struct procfs_stat parent;
 
 	if (record->pid <= 0 || !process_lives(record->pid) ||
-	    (record->pidns != 0 && record->pidns != host_id()->pidns) || !process_read(record->pid, &process) ||
+	    (record->pidns != 0 && record->pidns != host_id()->pidns) ||
+	    !process_read(record->pid, &process) ||
 	    (record->start != 0 && record->start != process.started))
 		return false;
 	holder->process = process;
 	holder->since = process_start(process.started);
-	holder->supervisor = process_stat(process.parent, &parent) &&
-			  strcmp(parent.name, "semlock") == 0 ? process.parent : 0;
+	holder->supervisor =
+	    process_stat(process.parent, &parent) && strcmp(parent.name, "semlock") == 0
+		? process.parent
+		: 0;
 	holder->since_exact = holder->supervisor != 0;
 	return true;
 }
@@ -180,12 +191,14 @@ static enum verdict judge_record(const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
 
-	return info->legible ? takeover_judge(&probe->lock, &info->record, &info->status, clock_realtime())
-			     : UNKNOWN;
+	return info->legible
+	           ? takeover_judge(&probe->lock, &info->record, &info->status, clock_realtime())
+	           : UNKNOWN;
 }
 
-/* In a PID namespace, as in a container, the kernel shows no flock of a process outside of it: the process that
- * the record names may hold the lock.  A link's does not say where: its flock tells. */
+/* In a PID namespace, as in a container, the kernel shows no flock of a process outside of it: the
+ * process that the record names may hold the lock.  A link's does not say where: its flock
+ * tells. */
 static bool may_be_outside(const struct probe *probe)
 {
 	const struct record *record = &probe->info.record;
@@ -194,8 +207,10 @@ static bool may_be_outside(const struct probe *probe)
 
 	snprintf(object, sizeof object, "/proc/self/fd/%d", probe->info.object);
 	if (record->pidns == 0)
-		return probe->lock.files.state->object->pid_only && kernel_owner_outside(object, KIND_FLOCK);
-	return record->pidns != this->pidns && this->pidns != FIRST_PIDNS && record_of_boot(record, this->boot);
+		return probe->lock.files.state->object->pid_only &&
+		       kernel_owner_outside(object, KIND_FLOCK);
+	return record->pidns != this->pidns && this->pidns != FIRST_PIDNS &&
+	       record_of_boot(record, this->boot);
 }
 
 static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
@@ -215,11 +230,12 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 		return DOUBT_OWNER;
 	if (verdict == ALIVE)
 		return record->start != 0 ? DOUBT_NONE : DOUBT_NUMBER;
-	return is_other_host(record) || !probe->lock.files.state->local ? DOUBT_HOST : DOUBT_NAMESPACE;
+	return is_other_host(record) || !probe->lock.files.state->local ? DOUBT_HOST
+	                                                                : DOUBT_NAMESPACE;
 }
 
-/* Add the holder that the record names.  FLOCKED: a process that it does not name has the lock under
- * flock(2): a waiter that judges it or takes it from a dead holder, or a foreign program. */
+/* Add the holder that the record names.  FLOCKED: a process that it does not name has the lock
+ * under flock(2): a waiter that judges it or takes it from a dead holder, or a foreign program. */
 static void add_recorded(struct owners *found, const struct probe *probe, bool flocked)
 {
 	const struct lock_info *info = &probe->info;
@@ -239,10 +255,12 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	}
 	if (holder->verdict == ALIVE && info->legible)
 		holder->verdict = judge_record(probe); /* the process may have ended since */
-	if (holder->verdict == ALIVE && record->semlock > 0 && process_read(record->semlock, &holder->process)) {
+	if (holder->verdict == ALIVE && record->semlock > 0 &&
+	    process_read(record->semlock, &holder->process)) {
 		/* The command has ended, and its semlock is about to release the lock. */
 		holder->since = process_start(holder->process.started);
-		holder->doubt = record_trusted(&info->status, record->semlock) ? DOUBT_NONE : DOUBT_OWNER;
+		holder->doubt =
+		    record_trusted(&info->status, record->semlock) ? DOUBT_NONE : DOUBT_OWNER;
 		owners_join(found, holder, record->semlock, -1);
 		return;
 	}
@@ -256,12 +274,14 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	holder->process.pid = record->pid;
 	holder->process.user = record->kind == RECORD_FULL ? record->uid : (uid_t)-1;
 	if (holder->doubt == DOUBT_HOST)
-		snprintf(holder->host, sizeof holder->host, "%s", record->host[0] == '\0' ? "?" : record->host);
+		snprintf(holder->host, sizeof holder->host, "%s",
+		    record->host[0] == '\0' ? "?" : record->host);
 }
 
-/* Give the flock's holder the name in the record, if that is the same process.  If the flock's holder is unseen, the
- * record alone tells.  Another user's object may be a link to a file that a process has under flock for another purpose,
- * or name a waiter, which has the flock for a moment. */
+/* Give the flock's holder the name in the record, if that is the same process.  If the flock's
+ * holder is unseen, the record alone tells.  Another user's object may be a link to a file that a
+ * process has under flock for another purpose, or name a waiter, which has the flock for a
+ * moment. */
 static void name_flocked(struct owners *found, const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
@@ -281,17 +301,20 @@ static void name_flocked(struct owners *found, const struct probe *probe)
 	owners_join(found, holder, info->record.pid, -1);
 }
 
-/* A link's record does not name the semlock that releases the lock when the command, which it names, has ended.  But
- * that semlock alone has the file open for writing: on a local file system, a waiter reads. */
+/* A link's record does not name the semlock that releases the lock when the command, which it
+ * names, has ended.  But that semlock alone has the file open for writing: on a local file system,
+ * a waiter reads. */
 static bool has_made_it(const struct owner *owner, const struct probe *probe)
 {
 	char path[64];
 	struct stat link;
 
-	if (!probe->lock.files.state->object->pid_only || !probe->lock.files.state->local || owner->nmembers == 0 ||
-	    process_lives(probe->info.record.pid) || strcmp(owner->process.name, "semlock") != 0)
+	if (!probe->lock.files.state->object->pid_only || !probe->lock.files.state->local ||
+	    owner->nmembers == 0 || process_lives(probe->info.record.pid) ||
+	    strcmp(owner->process.name, "semlock") != 0)
 		return false;
-	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)owner->members[0].pid, owner->members[0].fd);
+	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)owner->members[0].pid,
+	    owner->members[0].fd);
 	return lstat(path, &link) == 0 && (link.st_mode & S_IWUSR) != 0;
 }
 
@@ -310,7 +333,8 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 	kernel_owners_add(found, &snapshot, KIND_FLOCK);
 	flocks = found->count;
 	for (size_t i = flocks; i > 0; i--)
-		if (!is_holder(&found->list[i - 1], &info->record) && !has_made_it(&found->list[i - 1], probe))
+		if (!is_holder(&found->list[i - 1], &info->record) &&
+		    !has_made_it(&found->list[i - 1], probe))
 			owners_drop(found, i - 1);
 	steady = found->count == flocks;
 	if (found->count > 0) {
@@ -326,7 +350,8 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 		owner->since_exact = owner->since_exact || info->record.since != 0;
 	}
 	waiters_add(found, &snapshot, KIND_FLOCK);
-	for (size_t i = 0; i < found->count; i++) { /* whatever kernel lock a waiter sleeps in, it waits for this lock */
+	/* whatever kernel lock a waiter sleeps in, it waits for this lock */
+	for (size_t i = 0; i < found->count; i++) {
 		found->list[i].method = probe->spec.method->name;
 		found->list[i].mode = MODE_EXCLUSIVE;
 		found->list[i].kind = 0;
@@ -369,11 +394,12 @@ static bool is_recorded(const struct lock_info *info, pid_t pid)
 	const struct record *record = &info->record;
 	struct procfs_stat stat;
 
-	return info->legible && record->kind == RECORD_FULL && (record->pid == pid || is_semlock_of(pid, record)) &&
-	       record_trusted(&info->status, pid) && record->start != 0 && record_of_boot(record, host_id()->boot) &&
-	       record->pidns == host_id()->pidns && !is_other_host(record) &&
-	       process_stat(pid, &stat) && (stat.started == record->start || record->pid != pid) &&
-	       !procfs_ended(stat.state);
+	return info->legible && record->kind == RECORD_FULL &&
+	       (record->pid == pid || is_semlock_of(pid, record)) &&
+	       record_trusted(&info->status, pid) && record->start != 0 &&
+	       record_of_boot(record, host_id()->boot) && record->pidns == host_id()->pidns &&
+	       !is_other_host(record) && process_stat(pid, &stat) &&
+	       (stat.started == record->start || record->pid != pid) && !procfs_ended(stat.state);
 }
 
 bool record_owner_holds(const struct lock *lock, pid_t pid)
@@ -381,8 +407,8 @@ bool record_owner_holds(const struct lock *lock, pid_t pid)
 	struct probe probe;
 	struct error ignored;
 	bool holds = probe_open(&probe, lock->spec, &ignored) == 0 && probe.info.there &&
-		     owner_trusted(&probe.info.status, pid) &&
-		     (flocked_fd(&probe.info, pid) >= 0 || is_recorded(&probe.info, pid));
+	             owner_trusted(&probe.info.status, pid) &&
+	             (flocked_fd(&probe.info, pid) >= 0 || is_recorded(&probe.info, pid));
 
 	probe_close(&probe);
 	return holds;
@@ -394,7 +420,8 @@ int record_owner_inherited(const struct lock *lock)
 	struct error ignored;
 	int fd = -1;
 
-	if (probe_open(&probe, lock->spec, &ignored) == 0 && probe.info.there && owner_trusted(&probe.info.status, getpid()))
+	if (probe_open(&probe, lock->spec, &ignored) == 0 && probe.info.there &&
+	    owner_trusted(&probe.info.status, getpid()))
 		fd = flocked_fd(&probe.info, getpid());
 	probe_close(&probe);
 	return fd;

@@ -40,7 +40,8 @@ static bool see_child(pid_t pid, void *context)
 	struct child_search *search = context;
 	struct procfs_stat stat;
 
-	if (process_stat(pid, &stat) && stat.parent == search->parent && !procfs_ended(stat.state) &&
+	if (process_stat(pid, &stat) && stat.parent == search->parent &&
+	    !procfs_ended(stat.state) &&
 	    strncmp(stat.name, LOCKSMITH_PREFIX, 15) != 0) /* the kernel cuts names */
 		search->found = pid;
 	return search->found == 0;
@@ -60,8 +61,9 @@ static bool is_semlock(const struct process *process)
 	return strcmp(process->name, "semlock") == 0;
 }
 
-/* On this host /proc knows more: until a helper has renewed its lock, the server knows semlock's PID and not the
- * command's, and some know no words.  A PID that belongs neither to a semlock nor to a child of one has been reused. */
+/* On this host /proc knows more: until a helper has renewed its lock, the server knows semlock's
+ * PID and not the command's, and some know no words.  A PID that belongs neither to a semlock nor
+ * to a child of one has been reused. */
 static void name_command(struct owner *owner)
 {
 	struct process above, process;
@@ -69,8 +71,8 @@ static void name_command(struct owner *owner)
 	char host[65] = "";
 
 	gethostname(host, sizeof host - 1);
-	if (owner->process.pid <= 0 || strcasecmp(host, owner->host) != 0 || !process_read(owner->process.pid, &process) ||
-	    !process_read(process.parent, &above))
+	if (owner->process.pid <= 0 || strcasecmp(host, owner->host) != 0 ||
+	    !process_read(owner->process.pid, &process) || !process_read(process.parent, &above))
 		return;
 	while (is_semlock(&process)) {
 		child = child_of(process.pid);
@@ -87,9 +89,11 @@ static void name_command(struct owner *owner)
 void server_owners_add(struct owners *found, const char *method, const char *text, bool waits)
 {
 	struct owner *owner = owners_add(found);
-	long long slot = field_number(text, FIELD_SLOT, INT_MAX), pid = field_number(text, FIELD_PID, INT32_MAX);
+	long long slot = field_number(text, FIELD_SLOT, INT_MAX),
+		  pid = field_number(text, FIELD_PID, INT32_MAX);
 	long long since = field_number(text, FIELD_SINCE, INT64_MAX / SECOND);
-	const char *note = locksmith_field(text, FIELD_NOTE); /* may have blanks, and so is the last */
+	/* may have blanks, and so is the last */
+	const char *note = locksmith_field(text, FIELD_NOTE);
 	char mode[16];
 
 	if (owner == NULL)
@@ -98,9 +102,9 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 	owner->waits = waits;
 	owner->method = method;
 	owner->mode = strcmp(mode, "exclusive") == 0 ? MODE_EXCLUSIVE
-		    : strcmp(mode, "shared") == 0  ? MODE_SHARED
-		    : mode[0] == '\0'		   ? MODE_UNKNOWN
-						   : MODE_SLOT;
+	              : strcmp(mode, "shared") == 0  ? MODE_SHARED
+	              : mode[0] == '\0'              ? MODE_UNKNOWN
+	                                             : MODE_SLOT;
 	if (slot >= 0)
 		owner->mode = MODE_SLOT;
 	owner->slot = (int)slot;
@@ -132,7 +136,8 @@ static void hear_owner(const char *line, void *context)
 	const char *text = locksmith_says(line, SAYS_WHO);
 
 	if (text != NULL)
-		server_owners_add(question->found, question->method, text, strncmp(text, "state=waits", 11) == 0);
+		server_owners_add(question->found, question->method, text,
+		    strncmp(text, "state=waits", 11) == 0);
 }
 
 int server_owners_ask(struct owners *found, const struct lock *lock, struct error *error)
@@ -164,7 +169,8 @@ static bool has_timer(pid_t pid)
 void server_owners_see(struct owners *found, const char *url, pid_t semlock, bool waits)
 {
 	pid_t command = child_of(semlock);
-	struct owner *owner = (command > 0 || has_timer(semlock)) != waits ? owners_add(found) : NULL;
+	struct owner *owner =
+	    (command > 0 || has_timer(semlock)) != waits ? owners_add(found) : NULL;
 
 	if (owner == NULL)
 		return;

@@ -15,7 +15,10 @@
 #include "report/text.h"
 
 /* COMMAND_COLUMNS: what the other columns leave of 80. */
-enum { USER_COLUMNS = 8, COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1) };
+enum {
+	USER_COLUMNS = 8,
+	COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1)
+};
 
 static void user_text(const struct process *process, char *name, size_t size)
 {
@@ -37,7 +40,8 @@ static void mode_text(const struct owner *owner, char *name, size_t size)
 	static const char *const names[] = {"-", "exclusive", "shared", "slot"};
 
 	if (owner->mode == MODE_SLOT && owner->slot >= 0)
-		snprintf(name, size, owner->last_slot > owner->slot ? "slot %d-%d" : "slot %d", owner->slot, owner->last_slot);
+		snprintf(name, size, owner->last_slot > owner->slot ? "slot %d-%d" : "slot %d",
+		    owner->slot, owner->last_slot);
 	else
 		snprintf(name, size, "%s", names[owner->mode]);
 }
@@ -60,7 +64,8 @@ static void command_text(const struct owner *owner, size_t columns, char *name, 
 	if (words[0] != '\0')
 		;
 	else if (owner->process.pid == 0 && owner->process.command_length > 0)
-		text_printable(words, sizeof words, owner->process.command, strlen(owner->process.command), columns);
+		text_printable(words, sizeof words, owner->process.command,
+		    strlen(owner->process.command), columns);
 	else if (owner->process.pid == 0 && owner->taker > 0)
 		snprintf(words, sizeof words, "(cannot be seen; %ld took it)", (long)owner->taker);
 	else if (owner->process.pid == 0)
@@ -95,7 +100,8 @@ static void print_row(const struct owner *owner, size_t turn)
 static const char *state_of(const char *label, const struct owners *found)
 {
 	if (found->holders == 0)
-		return server_method(label) != NULL ? "asked for here" : "free"; /* held on another machine */
+		/* held on another machine */
+		return server_method(label) != NULL ? "asked for here" : "free";
 	switch (found->list[0].verdict) {
 	case ALIVE:
 		if (found->list[0].doubt == DOUBT_MACHINE)
@@ -117,12 +123,14 @@ static void print_table(const char *label, const struct owners *found)
 		print_line("%s: free", label);
 		return;
 	}
-	print_line("%s: %s, %zu waiting", label, state_of(label, found), found->count - found->holders);
+	print_line("%s: %s, %zu waiting", label, state_of(label, found),
+	    found->count - found->holders);
 	printf("          PID USER     MODE       SINCE       COMMAND\n");
 	for (size_t i = 0; i < found->count; i++)
 		print_row(&found->list[i], i - found->holders + 1);
 	if (found->unseen)
-		printf("     Some holders or waiters are in processes that may not be looked into.\n");
+		printf(
+		    "     Some holders or waiters are in processes that may not be looked into.\n");
 }
 
 /* MOMENT, ns after 1970, as "2026-11-21T01:47:01Z". */
@@ -150,7 +158,8 @@ static void json_owner(const struct owner *owner)
 	json_number(stdout, "pid", process->pid, process->pid != 0);
 	json_number(stdout, "watcher", owner->supervisor, owner->supervisor != 0);
 	json_number(stdout, "taker", owner->taker, owner->taker != 0);
-	json_number(stdout, "uid", (long long)process->user, process->pid != 0 && process->user != (uid_t)-1);
+	json_number(stdout, "uid", (long long)process->user,
+	    process->pid != 0 && process->user != (uid_t)-1);
 	json_text(stdout, "user", strcmp(user, "?") == 0 ? NULL : user);
 	printf("\"alive\": %s, ", alive[owner->verdict]);
 	json_text(stdout, "host", owner->host[0] == '\0' ? host : owner->host);
@@ -162,7 +171,8 @@ static void json_owner(const struct owner *owner)
 	json_number(stdout, "length", owner->last == LLONG_MAX ? 0 : owner->last - owner->first + 1,
 	    owner->kind != 0 && owner->last != LLONG_MAX);
 	json_time("since", owner->since_exact ? owner->since : 0);
-	json_time("started", process->pid == 0 || process->started == 0 ? 0 : process_start(process->started));
+	json_time("started",
+	    process->pid == 0 || process->started == 0 ? 0 : process_start(process->started));
 	json_time("touched", owner->touched);
 	printf("\"command\": ");
 	if (process->pid == 0 || process->command_length == 0)
@@ -199,7 +209,8 @@ static int compare_slots(const void *one, const void *two)
 	return ((const struct owner *)one)->slot - ((const struct owner *)two)->slot;
 }
 
-static int print_lock(const struct request *request, const char *name, struct owners *found, bool first)
+static int print_lock(const struct request *request, const char *name, struct owners *found,
+    bool first)
 {
 	int status;
 
@@ -238,13 +249,15 @@ static bool is_first(const struct open_locks *all, size_t i)
 	return true;
 }
 
-/* As far as this machine knows: the holders of the lock on a server that is I of ALL, then the waiters. */
+/* As far as this machine knows: the holders of the lock on a server that is I of ALL, then the
+ * waiters. */
 static void see_owners(struct owners *found, const struct open_locks *all, size_t i)
 {
 	for (int waits = 0; waits < 2; waits++)
 		for (size_t j = i; j < all->count; j++)
 			if (strcmp(all->list[j].name, all->list[i].name) == 0)
-				server_owners_see(found, all->list[i].name, all->list[j].semlock, waits != 0);
+				server_owners_see(found, all->list[i].name, all->list[j].semlock,
+				    waits != 0);
 }
 
 /* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
@@ -266,7 +279,9 @@ static int show_all(const struct request *request)
 		if (!is_first(&all, i))
 			continue;
 		found = (struct owners){0};
-		lock = (struct lock_spec){.method = request->spec.method, .name = all.list[i].name, .fd = -1};
+		lock = (struct lock_spec){.method = request->spec.method,
+		    .name = all.list[i].name,
+		    .fd = -1};
 		if (server_method(lock.name) != NULL)
 			see_owners(&found, &all, i);
 		else if (owners_look_by_name(&found, &lock, false, &ignored) != 0)

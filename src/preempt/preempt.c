@@ -14,8 +14,8 @@
 #include "sys/crash_points.h"
 #include "sys/signals.h"
 
-/* A process that may be signalled, known by a pidfd: a descriptor of that very process.  Once it has ended, a signal
- * reaches no process, even if its PID is another process's by then. */
+/* A process that may be signalled, known by a pidfd: a descriptor of that very process.  Once it
+ * has ended, a signal reaches no process, even if its PID is another process's by then. */
 struct target {
 	pid_t pid;
 	int pidfd;
@@ -28,20 +28,26 @@ struct preempt_state {
 	const struct request *request;
 	struct lock *lock;
 	const struct wait_options *wait;
-	bool stopped;           /* a process has been signalled */
+	bool stopped; /* a process has been signalled */
 	struct target *targets;
-	size_t count;           /* of them */
-	bool toggles;           /* --toggle */
-	struct owners first;    /* with that: the holders, as found by the search that signalled them */
-	bool said_young;        /* --verbose has named a holder that is left alone */
-	bool doubts, doubted;   /* this search, and the one before it, left a doubt about a holder */
-	char change[200];       /* what the last search found of a lock that changes hands; "": it does not */
-	bool yielding;          /* the last search found a waiter that may give the lock back ... */
-	int64_t yielding_since; /* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
-	int64_t nobody_since;   /* since then the lock is busy and no target lives, ns; 0: one does */
-	int64_t young;          /* the last search found a holder that is stopped only in so many ns (--older); 0: none */
-	int searches;           /* searches since NOBODY_SINCE */
-	long pause;             /* ms until the next search */
+	size_t count; /* of them */
+	bool toggles; /* --toggle */
+	/* with that: the holders, as found by the search that signalled them */
+	struct owners first;
+	bool said_young; /* --verbose has named a holder that is left alone */
+	/* this search, and the one before it, left a doubt about a holder */
+	bool doubts, doubted;
+	/* what the last search found of a lock that changes hands; "": it does not */
+	char change[200];
+	bool yielding; /* the last search found a waiter that may give the lock back ... */
+	/* ... and so did each since then, ns on clock_now()'s clock; 0: it did not */
+	int64_t yielding_since;
+	/* since then the lock is busy and no target lives, ns; 0: one does */
+	int64_t nobody_since;
+	/* the last search found a holder that is stopped only in so many ns (--older); 0: none */
+	int64_t young;
+	int searches; /* searches since NOBODY_SINCE */
+	long pause;   /* ms until the next search */
 	struct error *error;
 };
 
@@ -49,9 +55,11 @@ static int cannot_signal(struct error *error, pid_t pid)
 {
 	if (errno == EPERM)
 		return error_plain(error, ERROR_PERMISSION,
-		    "cannot stop the holder: process %ld is another user's; run semlock as that user, or as root",
+		    "cannot stop the holder: process %ld is another user's; run semlock as that "
+		    "user, or as root",
 		    (long)pid);
-	return error_set(error, ERROR_UNAVAILABLE, "cannot stop the holder, process %ld", (long)pid);
+	return error_set(error, ERROR_UNAVAILABLE, "cannot stop the holder, process %ld",
+	    (long)pid);
 }
 
 /* A zombie still takes signals, and has released its locks. */
@@ -108,10 +116,12 @@ static int send_signal(const struct target *target, int signo)
 	return pidfd_send(target->pidfd, signo) == 0 || errno == ESRCH ? 0 : -1;
 }
 
-/* Once a holder has been signalled, the wait has no limit: that holder must not have been ended in vain. */
+/* Once a holder has been signalled, the wait has no limit: that holder must not have been ended in
+ * vain. */
 static bool too_late(const struct preempt_state *state)
 {
-	bool try_once = state->wait->try_once && state->request->older == 0; /* else a holder that is old enough is stopped */
+	/* else a holder that is old enough is stopped */
+	bool try_once = state->wait->try_once && state->request->older == 0;
 
 	return !state->stopped && (try_once || deadline_left(&state->wait->deadline) == 0);
 }
@@ -126,8 +136,8 @@ static bool proven_holder(const struct preempt_state *state, pid_t pid, pid_t su
 		   owners_verify(state->lock, supervisor));
 }
 
-/* Prove that PID holds the lock, then signal it.  The target's pidfd is older than the proof: if PID has ended
- * since, the signal reaches no process. */
+/* Prove that PID holds the lock, then signal it.  The target's pidfd is older than the proof: if
+ * PID has ended since, the signal reaches no process. */
 static int signal_holder(struct preempt_state *state, pid_t pid, pid_t supervisor, int signo)
 {
 	struct target *target = find_target(state, pid);
@@ -142,7 +152,7 @@ static int signal_holder(struct preempt_state *state, pid_t pid, pid_t superviso
 		return 0;
 	target->signalled = true;
 	target->kill = state->request->kill_after > 0 ? deadline_after(state->request->kill_after)
-						      : deadline_never();
+	                                              : deadline_never();
 	if (state->request->verbose && !state->request->as_flock)
 		complain("%s: stopped process %ld", state->request->label, (long)pid);
 	status_fd_event("stopped %ld", (long)pid);
@@ -160,11 +170,14 @@ static int refuse_placeholder(struct preempt_state *state, const struct owner *h
 		return 0;
 	if (pid == 1 || !process_read(pid, &caller))
 		return error_plain(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: a program has it by semlock --hold, and would run on without the lock");
+		    "cannot stop the holder: a program has it by semlock --hold, and would run on "
+		    "without the lock");
 	process_command(&caller, command, sizeof command, 40);
 	return error_plain(state->error, ERROR_UNAVAILABLE,
-	    "cannot stop the holder: process %ld (%s) has it by semlock --hold, and would run on without the lock: end that "
-	    "process", (long)pid, command);
+	    "cannot stop the holder: process %ld (%s) has it by semlock --hold, and would run on "
+	    "without the lock: end that "
+	    "process",
+	    (long)pid, command);
 }
 
 static int refuse_own_caller(struct preempt_state *state, const struct owner *holder)
@@ -175,33 +188,38 @@ static int refuse_own_caller(struct preempt_state *state, const struct owner *ho
 		pid = holder->members[i].pid;
 		if (pid == getpid() || process_descends(getpid(), pid, 0, 0))
 			return error_plain(state->error, ERROR_USAGE,
-			    "cannot stop the holder: process %ld is an ancestor of this command, which would end "
-			    "with it; run the command outside of the lock", (long)pid);
+			    "cannot stop the holder: process %ld is an ancestor of this command, "
+			    "which would end "
+			    "with it; run the command outside of the lock",
+			    (long)pid);
 	}
 	return 0;
 }
 
-/* A stopped process does not act on its signal: send SIGCONT, which semlock passes on to a stopped command. */
+/* A stopped process does not act on its signal: send SIGCONT, which semlock passes on to a stopped
+ * command. */
 static void continue_stopped(const struct target *target, const struct owner *holder)
 {
 	struct procfs_stat stat;
 	bool stopped = false;
 
 	for (size_t i = 0; i < holder->nmembers; i++)
-		stopped = stopped || (process_stat(holder->members[i].pid, &stat) && stat.state == 'T');
+		stopped =
+		    stopped || (process_stat(holder->members[i].pid, &stat) && stat.state == 'T');
 	if (stopped || (process_stat(target->pid, &stat) && stat.state == 'T'))
 		send_signal(target, SIGCONT);
 }
 
-/* A holder that only its record names, or its open descriptor, is not signalled.  A doubt counts when two searches in
- * a row find it and no signalled target lives: a release during the search causes one, and /proc/locks, which changes
- * while it is read, may list a lock twice, the second time without its process.  Returns 1 to go on, 0 to search
- * again, -1 with ERROR filled. */
+/* A holder that only its record names, or its open descriptor, is not signalled.  A doubt counts
+ * when two searches in a row find it and no signalled target lives: a release during the search
+ * causes one, and /proc/locks, which changes while it is read, may list a lock twice, the second
+ * time without its process.  Returns 1 to go on, 0 to search again, -1 with ERROR filled. */
 static int check_doubt(struct preempt_state *state, const struct owner *holder, pid_t pid)
 {
 	bool sure = state->doubted && !is_obeying(state);
 	const struct target *known = find_target(state, pid);
-	const char *missing = known != NULL && known->proven ? NULL : targets_unproven(holder, pid, state->lock);
+	const char *missing =
+	    known != NULL && known->proven ? NULL : targets_unproven(holder, pid, state->lock);
 	bool doubtful = holder->doubt != DOUBT_NONE || holder->process.pid == 0 || missing != NULL;
 	struct process process;
 	char doubt[200], command[80];
@@ -211,19 +229,22 @@ static int check_doubt(struct preempt_state *state, const struct owner *holder, 
 		return 0;
 	doubt_text(holder, doubt, sizeof doubt);
 	if (doubt[0] != '\0')
-		return error_plain(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s", doubt);
+		return error_plain(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s",
+		    doubt);
 	if (holder->process.pid == 0)
 		return error_plain(state->error, ERROR_PERMISSION,
-		    "cannot stop the holder: permission to see its process is missing; run semlock as its user, or as root");
+		    "cannot stop the holder: permission to see its process is missing; run semlock "
+		    "as its user, or as root");
 	if (missing != NULL && process_read(pid, &process)) {
 		process_command(&process, command, sizeof command, 40);
-		return error_plain(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: process %ld (%s) %s", (long)pid,
-		    command, missing);
+		return error_plain(state->error, ERROR_UNAVAILABLE,
+		    "cannot stop the holder: process %ld (%s) %s", (long)pid, command, missing);
 	}
 	return missing == NULL;
 }
 
-/* All processes through which the lock is held; also a semlock that only the record names, to wait for its end. */
+/* All processes through which the lock is held; also a semlock that only the record names, to wait
+ * for its end. */
 static int add_targets(struct preempt_state *state, const struct owner *holder)
 {
 	struct target *target;
@@ -237,7 +258,9 @@ static int add_targets(struct preempt_state *state, const struct owner *holder)
 	}
 	if (holder->kind == 0 && holder->supervisor != 0)
 		add_target(state, holder->supervisor);
-	return holder->supervisor != 0 && targets_of_flock(holder) ? add_target(state, holder->process.pid) : 0;
+	return holder->supervisor != 0 && targets_of_flock(holder)
+	           ? add_target(state, holder->process.pid)
+	           : 0;
 }
 
 static int stop_holder(struct preempt_state *state, const struct owner *holder)
@@ -249,11 +272,13 @@ static int stop_holder(struct preempt_state *state, const struct owner *holder)
 
 	if (sure <= 0)
 		return sure;
-	if (refuse_placeholder(state, holder) != 0 || refuse_own_caller(state, holder) != 0 || add_targets(state, holder) != 0)
+	if (refuse_placeholder(state, holder) != 0 || refuse_own_caller(state, holder) != 0 ||
+	    add_targets(state, holder) != 0)
 		return -1;
 	CRASH_POINT("replace.aimed");
 	target = find_target(state, pid);
-	if (target != NULL && !target->signalled && signal_holder(state, pid, holder->supervisor, signo) != 0)
+	if (target != NULL && !target->signalled &&
+	    signal_holder(state, pid, holder->supervisor, signo) != 0)
 		return -1;
 	if (target == NULL || !target->signalled)
 		return 0;
@@ -263,7 +288,8 @@ static int stop_holder(struct preempt_state *state, const struct owner *holder)
 	return signal_holder(state, targets_choose(holder, SIGKILL), holder->supervisor, SIGKILL);
 }
 
-/* --toggle ends the holders of its first search and the processes that they leave behind, not the next holder. */
+/* --toggle ends the holders of its first search and the processes that they leave behind, not the
+ * next holder. */
 static bool is_concerned(const struct preempt_state *state, const struct owner *holder)
 {
 	bool concerned = state->first.holders == 0;
@@ -271,18 +297,22 @@ static bool is_concerned(const struct preempt_state *state, const struct owner *
 	for (size_t i = 0; i < holder->nmembers; i++)
 		concerned = concerned || find_target(state, holder->members[i].pid) != NULL;
 	for (size_t i = 0; i < state->first.holders; i++)
-		concerned = concerned || (holder->taker > 0 && holder->taker == state->first.list[i].taker);
+		concerned =
+		    concerned || (holder->taker > 0 && holder->taker == state->first.list[i].taker);
 	return concerned;
 }
 
 /* A lock file that is not filled yet, or a dead holder's that another process is taking over. */
 static bool changes_hands(const struct owner *holder)
 {
-	return (holder->verdict == ALIVE && holder->doubt == DOUBT_NOBODY) || holder->doubt == DOUBT_FLOCK;
+	return (holder->verdict == ALIVE && holder->doubt == DOUBT_NOBODY) ||
+	       holder->doubt == DOUBT_FLOCK;
 }
 
-/* May HOLDER give the lock back?  After a second it may not: that is a waiter stopped at this point, and a holder. */
-static bool may_yield(struct preempt_state *state, const struct owners *found, const struct owner *holder)
+/* May HOLDER give the lock back?  After a second it may not: that is a waiter stopped at this
+ * point, and a holder. */
+static bool may_yield(struct preempt_state *state, const struct owners *found,
+    const struct owner *holder)
 {
 	if (!targets_may_yield(found, holder, state->lock))
 		return false;
@@ -292,19 +322,22 @@ static bool may_yield(struct preempt_state *state, const struct owners *found, c
 	return state->yielding_since == 0 || clock_now() - state->yielding_since < SECOND;
 }
 
-/* Leave HOLDER alone until it ends, or is old enough; a process that lives on may release the lock.  An unknown age is no
- * reason: the proofs decide.  Returns 1; 0: it is old enough; -1 with ERROR filled. */
+/* Leave HOLDER alone until it ends, or is old enough; a process that lives on may release the lock.
+ * An unknown age is no reason: the proofs decide.  Returns 1; 0: it is old enough; -1 with ERROR
+ * filled. */
 static int leave_young(struct preempt_state *state, const struct owner *holder)
 {
-	int64_t age = clock_realtime() - holder->since, left = state->request->older - (age < 0 ? 0 : age);
+	int64_t age = clock_realtime() - holder->since,
+		left = state->request->older - (age < 0 ? 0 : age);
 	char since[32];
 
 	if (holder->since == 0 || left <= 0)
 		return 0;
 	moment_text(holder->since, since, sizeof since);
 	if (state->young == 0 && state->request->verbose && !state->said_young)
-		complain("%s: process %ld is left alone until it %s for %lld s (since %s)", state->request->label,
-		    (long)holder->process.pid, holder->since_exact ? "has held the lock" : "has run",
+		complain("%s: process %ld is left alone until it %s for %lld s (since %s)",
+		    state->request->label, (long)holder->process.pid,
+		    holder->since_exact ? "has held the lock" : "has run",
 		    (long long)(state->request->older / SECOND), since);
 	state->said_young = true;
 	state->young = left;
@@ -332,7 +365,8 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 			continue;
 		if (changes_hands(holder))
 			doubt_text(holder, state->change, sizeof state->change);
-		if (holder->verdict == DEAD || changes_hands(holder) || !is_concerned(state, holder))
+		if (holder->verdict == DEAD || changes_hands(holder) ||
+		    !is_concerned(state, holder))
 			continue;
 		count++;
 		if (may_yield(state, found, holder))
@@ -346,10 +380,10 @@ static int stop_holders(struct preempt_state *state, const struct owners *found)
 	return count;
 }
 
-/* Sleep until a target's SIGKILL is due, or for the pause: in the kernel's queue for the lock, which would else be free
- * while we search, for so long that a waiter takes it for deserted.  Where the kernel has no queue, and with --toggle,
- * until a target ends: a process may release a lock and live on.  The pidfd of an ended process would keep poll(2) from
- * sleeping. */
+/* Sleep until a target's SIGKILL is due, or for the pause: in the kernel's queue for the lock,
+ * which would else be free while we search, for so long that a waiter takes it for deserted.  Where
+ * the kernel has no queue, and with --toggle, until a target ends: a process may release a lock and
+ * live on.  The pidfd of an ended process would keep poll(2) from sleeping. */
 static enum outcome wait_for_targets(struct preempt_state *state)
 {
 	bool sleeps = !state->toggles && state->lock->spec->method->family == OF_KERNEL;
@@ -386,8 +420,8 @@ static enum outcome wait_for_targets(struct preempt_state *state)
 	return outcome == BUSY ? AGAIN : outcome;
 }
 
-/* No holder seen for a second and ten searches: it is on another host or in another container.  (On a busy
- * machine, a second may be one search of a lock that changes hands.) */
+/* No holder seen for a second and ten searches: it is on another host or in another container.  (On
+ * a busy machine, a second may be one search of a lock that changes hands.) */
 static int check_seen(struct preempt_state *state)
 {
 	if (is_obeying(state))
@@ -396,7 +430,8 @@ static int check_seen(struct preempt_state *state)
 		state->nobody_since = clock_now();
 	else if (++state->searches >= 10 && clock_now() - state->nobody_since > SECOND)
 		return error_plain(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s",
-		    state->change[0] != '\0' ? state->change : "it is on another host or in another PID namespace");
+		    state->change[0] != '\0' ? state->change
+					     : "it is on another host or in another PID namespace");
 	return 0;
 }
 
@@ -411,9 +446,11 @@ static enum outcome stop_and_wait(void *context)
 		state->lock->busy = state->wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
 		return BUSY;
 	}
-	if (!process_numbers_ours() && access("/proc/stat", F_OK) == 0) /* its numbers are those of other processes here */
+	/* its numbers are those of other processes here */
+	if (!process_numbers_ours() && access("/proc/stat", F_OK) == 0)
 		return error_plain(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: /proc shows another PID namespace; mount that of this one");
+		    "cannot stop the holder: /proc shows another PID namespace; mount that of this "
+		    "one");
 	if (owners_look(&found, state->lock, owners_kinds(state->lock), state->error) != 0)
 		return FAILED;
 	CRASH_POINT("replace.looked");
@@ -435,7 +472,8 @@ static enum outcome stop_and_wait(void *context)
 	state->wait->waits(state->lock, state->wait->context);
 	wait_left(state->lock, state->wait);
 	took = (clock_now() - began) / MILLISECOND;
-	if (state->young == 0 && state->pause < took) /* so that a holder that ends soon ends while we sleep */
+	/* so that a holder that ends soon ends while we sleep */
+	if (state->young == 0 && state->pause < took)
 		state->pause = (long)took;
 	return wait_for_targets(state);
 }
@@ -454,10 +492,14 @@ static enum outcome toggle_take(struct preempt_state *state)
 	return outcome;
 }
 
-enum outcome preempt_take(const struct request *request, struct lock *lock, const struct wait_options *wait,
-    struct error *error)
+enum outcome preempt_take(const struct request *request, struct lock *lock,
+    const struct wait_options *wait, struct error *error)
 {
-	struct preempt_state state = {.request = request, .lock = lock, .wait = wait, .pause = 1, .error = error};
+	struct preempt_state state = {.request = request,
+	    .lock = lock,
+	    .wait = wait,
+	    .pause = 1,
+	    .error = error};
 	struct wait_options replacing = *wait;
 	enum outcome outcome;
 

@@ -44,7 +44,9 @@ static bool is_roots_alone(const struct lock *lock)
 	snprintf(self, sizeof self, "/proc/self/fd/%d", lock->spec->fd);
 	path = realpath(lock->spec->name != NULL ? lock->spec->name : self, NULL);
 	while (path != NULL && !alone && stat(*path == '\0' ? "/" : path, &file) == 0) {
-		alone = file.st_uid == 0 && (file.st_mode & (is_lock ? S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH : S_IXGRP | S_IXOTH)) == 0;
+		alone = file.st_uid == 0 &&
+		        (file.st_mode & (is_lock ? S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH
+						 : S_IXGRP | S_IXOTH)) == 0;
 		is_lock = false;
 		slash = strrchr(path, '/');
 		if (slash == NULL)
@@ -55,15 +57,16 @@ static bool is_roots_alone(const struct lock *lock)
 	return alone;
 }
 
-/* The taker of HOLDER's kernel lock, if it lives and has the lock; else 0.  After its command's end, a semlock is the
- * holder itself (--min-hold). */
+/* The taker of HOLDER's kernel lock, if it lives and has the lock; else 0.  After its command's
+ * end, a semlock is the holder itself (--min-hold). */
 static pid_t living_taker(const struct owner *holder)
 {
 	pid_t taker = holder->taker;
 
 	if (holder->kind == KIND_OFD && taker <= 0)
-		taker = holder->supervisor == 0 && strcmp(holder->process.name, "semlock") == 0 ? holder->process.pid
-												 : holder->supervisor;
+		taker = holder->supervisor == 0 && strcmp(holder->process.name, "semlock") == 0
+		            ? holder->process.pid
+		            : holder->supervisor;
 
 	return taker > 0 && owner_has(holder, taker) ? taker : 0;
 }
@@ -73,10 +76,12 @@ bool targets_is_of_job(const struct owner *holder, pid_t pid)
 	pid_t taker = living_taker(holder);
 	struct process process, of_taker;
 
-	if (holder->kind == 0 || taker == 0 || !process_read(taker, &of_taker) || !process_read(pid, &process))
+	if (holder->kind == 0 || taker == 0 || !process_read(taker, &of_taker) ||
+	    !process_read(pid, &process))
 		return false;
-	return pid == taker || ((of_taker.real_user == getuid() || of_taker.real_user == process.real_user) &&
-				   process_descends(pid, taker, 0, 0));
+	return pid == taker ||
+	       ((of_taker.real_user == getuid() || of_taker.real_user == process.real_user) &&
+		   process_descends(pid, taker, 0, 0));
 }
 
 const char *targets_unproven(const struct owner *holder, pid_t pid, const struct lock *lock)
@@ -89,9 +94,11 @@ const char *targets_unproven(const struct owner *holder, pid_t pid, const struct
 	if (taker > 0 && (pid == taker || (taker == holder->supervisor && process.parent == taker)))
 		return NULL;
 	if (process.real_user != getuid())
-		return "is another user's, and has the lock's descriptor, but has not taken the lock itself";
+		return "is another user's, and has the lock's descriptor, but has not taken the "
+		       "lock itself";
 	if (process.real_user == 0 && !is_roots_alone(lock))
-		return "has the lock's descriptor, but has not taken the lock itself, and other users can open the lock, "
+		return "has the lock's descriptor, but has not taken the lock itself, and other "
+		       "users can open the lock, "
 		       "and may have passed it on";
 	return NULL;
 }
@@ -110,7 +117,8 @@ static bool has_ticket(pid_t pid, const struct identity *file, bool *blind)
 	return ticket;
 }
 
-bool targets_may_yield(const struct owners *found, const struct owner *holder, const struct lock *lock)
+bool targets_may_yield(const struct owners *found, const struct owner *holder,
+    const struct lock *lock)
 {
 	char path[QUEUE_PATH_SIZE];
 	struct stat queue;

@@ -21,7 +21,9 @@ void report_as(const char *name)
 
 int exit_status_of(enum kind kind)
 {
-	return kind == ERROR_NONE ? EXIT_INTERNAL : kind == ERROR_AWAY ? EXIT_UNAVAILABLE : (int)kind;
+	return kind == ERROR_NONE   ? EXIT_INTERNAL
+	       : kind == ERROR_AWAY ? EXIT_UNAVAILABLE
+	                            : (int)kind;
 }
 
 int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...)
@@ -41,8 +43,8 @@ int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt,
 	return -1;
 }
 
-/* If the pipe has no reader, write(2) raises SIGPIPE.  A blocked signal is queued although it is ignored: to
- * ignore it again takes it from the queue. */
+/* If the pipe has no reader, write(2) raises SIGPIPE.  A blocked signal is queued although it is
+ * ignored: to ignore it again takes it from the queue. */
 void write_without_sigpipe(int fd, const char *line, size_t length)
 {
 	struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
@@ -57,8 +59,7 @@ void write_without_sigpipe(int fd, const char *line, size_t length)
 }
 
 /* A lock's name is foreign data: it must not steer a terminal, nor make two lines of one. */
-static void PRINTF_LIKE(2, 0)
-write_message(int fd, const char *fmt, va_list args)
+static void PRINTF_LIKE(2, 0) write_message(int fd, const char *fmt, va_list args)
 {
 	char text[5120], line[5120];
 	size_t used;

@@ -9,26 +9,29 @@
 
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
-/* A function that few starts call: kept apart from those that every start calls, so that these share few pages of
- * code and of stack. */
+/* A function that few starts call: kept apart from those that every start calls, so that these
+ * share few pages of code and of stack. */
 #define COLD __attribute__((cold, noinline))
 
-/* Every exit status of semlock's own.  The command's status is passed through unchanged, and may be the same number:
- * standard error and --status-fd tell the two apart. */
+/* Every exit status of semlock's own.  The command's status is passed through unchanged, and may be
+ * the same number: standard error and --status-fd tell the two apart. */
 enum {
-	EXIT_BUSY = 1,        /* another process holds the lock, or the time is up; -E changes this status */
-	EXIT_USAGE = 64,      /* the command line is wrong, or the method cannot honour an option */
+	/* another process holds the lock, or the time is up; -E changes this status */
+	EXIT_BUSY = 1,
+	EXIT_USAGE = 64, /* the command line is wrong, or the method cannot honour an option */
 	EXIT_NOTLOCKABLE = 65, /* this descriptor or kind of file cannot be locked */
-	EXIT_NOTOPEN = 66,    /* the lock file cannot be opened */
-	EXIT_UNAVAILABLE = 69, /* not offered by this system or build; as flock: the command cannot start */
-	EXIT_INTERNAL = 70,   /* a bug in semlock */
-	EXIT_SYSTEM = 71,     /* out of memory, processes, descriptors or locks */
-	EXIT_CANTCREATE = 73, /* the lock file cannot be created: file system full or read-only, say */
-	EXIT_LOST = 76,       /* the lock was lost while the command ran */
+	EXIT_NOTOPEN = 66,     /* the lock file cannot be opened */
+	/* not offered by this system or build; as flock: the command cannot start */
+	EXIT_UNAVAILABLE = 69,
+	EXIT_INTERNAL = 70, /* a bug in semlock */
+	EXIT_SYSTEM = 71,   /* out of memory, processes, descriptors or locks */
+	/* the lock file cannot be created: file system full or read-only, say */
+	EXIT_CANTCREATE = 73,
+	EXIT_LOST = 76,         /* the lock was lost while the command ran */
 	EXIT_NOTPERMITTED = 77, /* the holder belongs to another user, and may not be signalled */
-	EXIT_RUNTIMEOUT = 124, /* --run-timeout has ended the command */
-	EXIT_NOTRUN = 126,    /* the command exists and cannot be executed */
-	EXIT_NOTFOUND = 127   /* the command does not exist */
+	EXIT_RUNTIMEOUT = 124,  /* --run-timeout has ended the command */
+	EXIT_NOTRUN = 126,      /* the command exists and cannot be executed */
+	EXIT_NOTFOUND = 127     /* the command does not exist */
 };
 
 /* The kind of an error is the exit status that semlock ends with; exit_status_of() says it. */
@@ -42,36 +45,42 @@ enum kind {
 	ERROR_UNAVAILABLE = EXIT_UNAVAILABLE,
 	ERROR_LOST = EXIT_LOST,
 	ERROR_PERMISSION = EXIT_NOTPERMITTED,
-	ERROR_AWAY = 256 /* unavailable, but another try may help: a server that is silent, or without a leader */
+	ERROR_AWAY = 256 /* unavailable, but another try may help: a server that is silent, or
+	                    without a leader */
 };
 
 /* The exit status for an error of KIND; a failure that no error describes is a bug. */
 int exit_status_of(enum kind kind);
 
-/* Filled at the failing call, where the reason is known; printed by the module that chooses the exit status. */
+/* Filled at the failing call, where the reason is known; printed by the module that chooses the
+ * exit status. */
 struct error {
 	enum kind kind;
-	int errnum;     /* errno of the system call; 0: no call failed */
-	char text[400]; /* "cannot open: Permission denied"; the lock's name is added when it is printed */
+	int errnum; /* errno of the system call; 0: no call failed */
+	/* "cannot open: Permission denied"; the lock's name is added when it is printed */
+	char text[400];
 };
 
-/* Fill ERROR with KIND, errno and the formatted text; unless errno is 0, ": " and strerror(3) follow.
- * errno stays.  Returns -1, so that a caller can "return error_set(...)". */
+/* Fill ERROR with KIND, errno and the formatted text; unless errno is 0, ": " and strerror(3)
+ * follow. errno stays.  Returns -1, so that a caller can "return error_set(...)". */
 #define error_set(error, kind, ...) error_fill((error), (kind), errno, __VA_ARGS__)
 
 /* The same where no system call has failed: the text alone, and errno is set to 0. */
 #define error_plain(error, kind, ...) error_fill((error), (kind), 0, __VA_ARGS__)
 
-COLD int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...) PRINTF_LIKE(4, 5);
+COLD int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
 
 /* Start every message with NAME, which must last: "semlock", or "flock". */
 void report_as(const char *name);
 
-/* Write LINE, of LENGTH bytes, on FD.  A pipe that nobody reads, or another failure, is ignored; errno stays. */
+/* Write LINE, of LENGTH bytes, on FD.  A pipe that nobody reads, or another failure, is ignored;
+ * errno stays. */
 void write_without_sigpipe(int fd, const char *line, size_t length);
 
-/* Print "PROGRAM: ..." as one line on descriptor FD, in one write, so that the lines of several processes do not
- * mix.  Control characters are replaced.  errno stays, and a failure is ignored. */
+/* Print "PROGRAM: ..." as one line on descriptor FD, in one write, so that the lines of several
+ * processes do not mix.  Control characters are replaced.  errno stays, and a failure is
+ * ignored. */
 COLD void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* The same, on standard error. */
@@ -83,7 +92,8 @@ void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* complain(), then exit(3) with STATUS.  For the command line (cli/), --who (owners/) alone. */
 COLD noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Write out standard output, then exit(3): with STATUS, or with EXIT_SYSTEM and a message if that fails. */
+/* Write out standard output, then exit(3): with STATUS, or with EXIT_SYSTEM and a message if that
+ * fails. */
 noreturn void end_output(int status);
 
 #endif

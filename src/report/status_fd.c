@@ -51,7 +51,8 @@ static void note(const char *line)
 		if (strncmp(line, no_outcomes[i], strlen(no_outcomes[i])) == 0)
 			return;
 	if (strcmp(outcome, "run-timeout") != 0 || strcmp(line, "lost") == 0)
-		snprintf(outcome, sizeof outcome, "%.*s", (int)(end == NULL ? strlen(line) : (size_t)(end - line)), line);
+		snprintf(outcome, sizeof outcome, "%.*s",
+		    (int)(end == NULL ? strlen(line) : (size_t)(end - line)), line);
 }
 
 void status_fd_write(const char *fmt, ...)
@@ -78,10 +79,22 @@ const char *status_fd_errno(int errnum)
 		int number;
 		char symbol[sizeof "ENAMETOOLONG"];
 	} names[] = {
-	    {E2BIG, "E2BIG"}, {EACCES, "EACCES"}, {EAGAIN, "EAGAIN"}, {EINVAL, "EINVAL"}, {EIO, "EIO"},
-	    {EISDIR, "EISDIR"}, {ELOOP, "ELOOP"}, {EMFILE, "EMFILE"}, {ENAMETOOLONG, "ENAMETOOLONG"},
-	    {ENFILE, "ENFILE"}, {ENOENT, "ENOENT"}, {ENOEXEC, "ENOEXEC"}, {ENOMEM, "ENOMEM"}, {ENOTDIR, "ENOTDIR"},
-	    {EPERM, "EPERM"}, {ETXTBSY, "ETXTBSY"},
+	    {E2BIG, "E2BIG"},
+	    {EACCES, "EACCES"},
+	    {EAGAIN, "EAGAIN"},
+	    {EINVAL, "EINVAL"},
+	    {EIO, "EIO"},
+	    {EISDIR, "EISDIR"},
+	    {ELOOP, "ELOOP"},
+	    {EMFILE, "EMFILE"},
+	    {ENAMETOOLONG, "ENAMETOOLONG"},
+	    {ENFILE, "ENFILE"},
+	    {ENOENT, "ENOENT"},
+	    {ENOEXEC, "ENOEXEC"},
+	    {ENOMEM, "ENOMEM"},
+	    {ENOTDIR, "ENOTDIR"},
+	    {EPERM, "EPERM"},
+	    {ETXTBSY, "ETXTBSY"},
 	};
 	static char number[16];
 

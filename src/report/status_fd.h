@@ -34,7 +34,8 @@ extern bool status_fd_wanted;
 /* From now on note what comes of the run, for status_fd_outcome(). */
 void status_fd_note_outcome(void);
 
-/* What has come of it, in the words of the events: "exit 3", "timeout", "lost"; "" if that is not known yet. */
+/* What has come of it, in the words of the events: "exit 3", "timeout", "lost"; "" if that is not
+ * known yet. */
 const char *status_fd_outcome(void);
 
 /* It is WORDS, whatever the events said. */
@@ -49,7 +50,8 @@ void status_fd_write(const char *fmt, ...) PRINTF_LIKE(1, 2);
 #define STATUS_FD_SECONDS "%lld.%03lld"
 #define STATUS_FD_TIME(ns) (long long)((ns) / 1000000000), (long long)((ns) % 1000000000 / 1000000)
 
-/* The symbol of ERRNUM, an errno of execve(2): "ENOENT"; for any other its number, in a static buffer. */
+/* The symbol of ERRNUM, an errno of execve(2): "ENOENT"; for any other its number, in a static
+ * buffer. */
 const char *status_fd_errno(int errnum);
 
 #endif

@@ -42,8 +42,10 @@ bool text_harmless(const char *text, size_t length)
 	if (length == 1)
 		return bytes[0] >= 0x20 && bytes[0] != 0x7f;
 	if (length == 2) /* C1: U+0080 to U+009F; the Arabic letter mark: U+061C */
-		return !(bytes[0] == 0xc2 && bytes[1] < 0xa0) && !(bytes[0] == 0xd8 && bytes[1] == 0x9c);
-	if (length == 3 && bytes[0] == 0xe2 && bytes[1] == 0x80) /* U+200E, U+200F, U+2028 to U+202E */
+		return !(bytes[0] == 0xc2 && bytes[1] < 0xa0) &&
+		       !(bytes[0] == 0xd8 && bytes[1] == 0x9c);
+	/* U+200E, U+200F, U+2028 to U+202E */
+	if (length == 3 && bytes[0] == 0xe2 && bytes[1] == 0x80)
 		return bytes[2] != 0x8e && bytes[2] != 0x8f && (bytes[2] < 0xa8 || bytes[2] > 0xae);
 	if (length == 3 && bytes[0] == 0xe2 && bytes[1] == 0x81) /* U+2066 to U+2069 */
 		return bytes[2] < 0xa6 || bytes[2] > 0xa9;
@@ -169,7 +171,8 @@ void similar_try(struct similar *similar, const char *candidate)
 	if (similar->length > LONGEST || length > LONGEST || length < 2)
 		return;
 	edits = distance(similar->word, similar->length, candidate, length);
-	if ((edits == 1 || edits <= similar->length / 3) && (*similar->best == '\0' || edits < similar->edits)) {
+	if ((edits == 1 || edits <= similar->length / 3) &&
+	    (*similar->best == '\0' || edits < similar->edits)) {
 		snprintf(similar->best, sizeof similar->best, "%s", candidate);
 		similar->edits = edits;
 	}
@@ -178,6 +181,7 @@ void similar_try(struct similar *similar, const char *candidate)
 const char *similar_hint(struct similar *similar, const char *prefix, const char *suffix)
 {
 	if (*similar->best != '\0')
-		snprintf(similar->hint, sizeof similar->hint, "; did you mean %s%s%s?", prefix, similar->best, suffix);
+		snprintf(similar->hint, sizeof similar->hint, "; did you mean %s%s%s?", prefix,
+		    similar->best, suffix);
 	return similar->hint;
 }

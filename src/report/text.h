@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* report/text.h - foreign text made safe for a terminal, and for JSON; "did you mean ...?" for an unknown word. */
+/* report/text.h - foreign text made safe for a terminal, and for JSON; "did you mean ...?" for an
+ * unknown word. */
 #ifndef SEMLOCK_REPORT_TEXT_H
 #define SEMLOCK_REPORT_TEXT_H
 
@@ -10,8 +11,8 @@
  * well-formed UTF-8, 0 for anything else. */
 size_t text_character(const char *text, size_t left);
 
-/* May the character at TEXT, of LENGTH bytes by text_character(), be printed?  Not: C0, DEL, C1, bidi
- * controls, line separators, which steer a terminal or reorder the text around them. */
+/* May the character at TEXT, of LENGTH bytes by text_character(), be printed?  Not: C0, DEL, C1,
+ * bidi controls, line separators, which steer a terminal or reorder the text around them. */
 bool text_harmless(const char *text, size_t length);
 
 /* Copy the LENGTH bytes at FROM into TEXT (SIZE bytes, always ended by a zero), at most
@@ -19,14 +20,15 @@ bool text_harmless(const char *text, size_t length);
  * question mark; a text that does not fit is cut between two characters, and ends in "...". */
 void text_printable(char *text, size_t size, const char *from, size_t length, size_t columns);
 
-/* Write the LENGTH bytes at TEXT as a string of JSON, quotes included.  A byte that is not UTF-8 becomes U+FFFD; a
- * character that is not text_harmless() is escaped. */
+/* Write the LENGTH bytes at TEXT as a string of JSON, quotes included.  A byte that is not UTF-8
+ * becomes U+FFFD; a character that is not text_harmless() is escaped. */
 void json_string(FILE *out, const char *text, size_t length);
 
 /* The LENGTH bytes at WORDS, strings that each end in a zero, as an array. */
 void json_words(FILE *out, const char *words, size_t length);
 
-/* A member of an object, with the comma behind it.  Text: NULL is null; a number: if it is KNOWN. */
+/* A member of an object, with the comma behind it.  Text: NULL is null; a number: if it is
+ * KNOWN. */
 void json_text(FILE *out, const char *key, const char *text);
 void json_number(FILE *out, const char *key, long long number, bool known);
 
@@ -34,16 +36,17 @@ void json_number(FILE *out, const char *key, long long number, bool known);
 struct similar {
 	const char *word; /* what was typed; its first LENGTH bytes count */
 	size_t length;
-	char best[48];    /* the candidate with the fewest edits, and their number */
+	char best[48]; /* the candidate with the fewest edits, and their number */
 	unsigned edits;
 	char hint[96];
 };
 
-/* Compares the word with CANDIDATE.  An edit is a letter more or less, another letter, or two that changed places;
- * a candidate is near if it takes one edit in three letters at most. */
+/* Compares the word with CANDIDATE.  An edit is a letter more or less, another letter, or two that
+ * changed places; a candidate is near if it takes one edit in three letters at most. */
 void similar_try(struct similar *similar, const char *candidate);
 
-/* "; did you mean PREFIXbestSUFFIX?", or "" if no candidate was near.  The text lives as long as SIMILAR. */
+/* "; did you mean PREFIXbestSUFFIX?", or "" if no candidate was near.  The text lives as long as
+ * SIMILAR. */
 const char *similar_hint(struct similar *similar, const char *prefix, const char *suffix);
 
 #endif

@@ -69,17 +69,19 @@ static bool may_nest(const struct request *request)
 }
 
 /* To wait for LOCK would be to wait for this process. */
-COLD static struct acquired held_by_us(const struct acquisition *acquisition, const struct lock *lock)
+COLD static struct acquired held_by_us(const struct acquisition *acquisition,
+    const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
 	enum nesting nesting = acquisition->nesting;
-	bool can_nest = nesting != NESTING_LESS && lock->spec->name != NULL && request->nlocks == 1 &&
-			request->command != NULL;
+	bool can_nest = nesting != NESTING_LESS && lock->spec->name != NULL &&
+	                request->nlocks == 1 && request->command != NULL;
 	struct error error;
 
 	if (wait_ends(request))
 		return end_with(result_of_busy(request, lock, BUSY_INHERITED));
-	error_plain(&error, ERROR_USAGE, "held %sby descriptor %d, which this command has inherited: %s%s",
+	error_plain(&error, ERROR_USAGE,
+	    "held %sby descriptor %d, which this command has inherited: %s%s",
 	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", acquisition->fd,
 	    nesting == NESTING_LESS ? "waiting for it in this mode would never end"
 	    : nesting == NESTING_AGAIN
@@ -94,8 +96,8 @@ static bool is_on_server(const struct lock *lock)
 	return lock->spec->method->family == ON_SERVER;
 }
 
-/* The command has not inherited SEMLOCK_PASSWORD: ask a server only for what this process does not hold: a slot that
- * may be free, or a shared lock. */
+/* The command has not inherited SEMLOCK_PASSWORD: ask a server only for what this process does not
+ * hold: a slot that may be free, or a shared lock. */
 static bool may_ask(struct acquisition *acquisition, const struct lock *lock)
 {
 	if (acquisition->nesting == NESTING_NONE || !wait_ends(acquisition->request))
@@ -105,12 +107,14 @@ static bool may_ask(struct acquisition *acquisition, const struct lock *lock)
 	return acquisition->nesting == NESTING_AGAIN || lock->spec->slots > 0;
 }
 
-/* With --nested, and for a lock on a server, what is inherited is looked at before LOCK is asked for.  Returns false
- * with *INSTEAD filled if LOCK is not to be asked for. */
-COLD static bool look_before(struct acquisition *acquisition, const struct lock *lock, struct acquired *instead)
+/* With --nested, and for a lock on a server, what is inherited is looked at before LOCK is asked
+ * for.  Returns false with *INSTEAD filled if LOCK is not to be asked for. */
+COLD static bool look_before(struct acquisition *acquisition, const struct lock *lock,
+    struct acquired *instead)
 {
 	acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
-	if (acquisition->request->nested && (acquisition->nesting == NESTING_AGAIN || acquisition->nesting == NESTING_COVERS)) {
+	if (acquisition->request->nested &&
+	    (acquisition->nesting == NESTING_AGAIN || acquisition->nesting == NESTING_COVERS)) {
 		if (is_timed(acquisition->request))
 			held_begins();
 		status_fd_event("nested");
@@ -129,7 +133,8 @@ static void end_by_signal(int signo)
 	_exit(128 + signo);
 }
 
-/* Process 1 of a container receives only the signals that it has a handler for: TERM would not end its wait. */
+/* Process 1 of a container receives only the signals that it has a handler for: TERM would not end
+ * its wait. */
 static void heed_signals(void)
 {
 	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -148,12 +153,15 @@ static enum when_busy begin_waiting(const struct lock *lock, void *context)
 		acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
 	if (acquisition->nesting >= NESTING_COVERS)
 		return GIVE_UP;
-	if (lock->place.unordered && acquisition->wait.places > 0 && !acquisition->said && !acquisition->request->quiet)
-		complain("%s: its queue cannot be used: --queue-max is not kept, and the wait is in the kernel's order",
+	if (lock->place.unordered && acquisition->wait.places > 0 && !acquisition->said &&
+	    !acquisition->request->quiet)
+		complain("%s: its queue cannot be used: --queue-max is not kept, and the wait is "
+			 "in the kernel's order",
 		    messages_label(acquisition->request, lock));
 	acquisition->said = true;
 	progress_begins(&acquisition->progress);
-	/* A writer that queues between the two would wait for the inherited lock, and we for the writer. */
+	/* A writer that queues between the two would wait for the inherited lock, and we for the
+	 * writer. */
 	return acquisition->nesting == NESTING_NONE ? WAIT : WAIT_PAST_QUEUE;
 }
 
@@ -170,17 +178,20 @@ static void begin(struct acquisition *acquisition, const struct request *request
 	    .request = request,
 	    .progress.verbose = request->verbose && !request->as_flock,
 	    .progress.notes_place = request->log != NULL,
-	    .progress.delay = request->preempt != PREEMPT_NOT ? SECOND : 0, /* most that are stopped end within it */
+	    /* most that are stopped end within it */
+	    .progress.delay = request->preempt != PREEMPT_NOT ? SECOND : 0,
 	    .progress.live = !request->quiet && !request->verbose && !request->as_flock,
-	    .wait = {
-		.deadline = {.never = true},
-		.try_once = request->nonblocking || request->wait == 0 || request->queue_max == 0,
-		.first = request->first,
-		.places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
-		.waits = begin_waiting,
-		.tick = tick,
-		.context = acquisition,
-	    },
+	    .wait =
+		{
+		    .deadline = {.never = true},
+		    .try_once =
+			request->nonblocking || request->wait == 0 || request->queue_max == 0,
+		    .first = request->first,
+		    .places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
+		    .waits = begin_waiting,
+		    .tick = tick,
+		    .context = acquisition,
+		},
 	};
 	if (is_timed(request))
 		acquisition->since = clock_now(); /* a process's first use of the clock is slow */
@@ -189,25 +200,30 @@ static void begin(struct acquisition *acquisition, const struct request *request
 	acquisition->progress.deadline = acquisition->wait.deadline;
 }
 
-static enum outcome take(struct acquisition *acquisition, struct lock *locks, const struct lock **culprit)
+static enum outcome take(struct acquisition *acquisition, struct lock *locks,
+    const struct lock **culprit)
 {
 	const struct request *request = acquisition->request;
 
 	if (request->preempt != PREEMPT_NOT)
 		return preempt_take(request, locks, &acquisition->wait, &acquisition->error);
 	if (request->nlocks > 1)
-		return lockset_take(locks, request->nlocks, &acquisition->wait, culprit, &acquisition->error);
+		return lockset_take(locks, request->nlocks, &acquisition->wait, culprit,
+		    &acquisition->error);
 	return lock_take(locks, &acquisition->wait, &acquisition->error);
 }
 
-/* With -n there was no wait, and what is inherited was not looked at: LOCK may be taken past the queue. */
+/* With -n there was no wait, and what is inherited was not looked at: LOCK may be taken past the
+ * queue. */
 COLD static bool may_skip_queue(struct acquisition *acquisition, const struct lock *lock)
 {
-	if (!lock->place.queued || lock->busy != BUSY_NOW || lock->spec->method->family != OF_KERNEL ||
-	    !may_nest(acquisition->request) || acquisition->wait.past_queue)
+	if (!lock->place.queued || lock->busy != BUSY_NOW ||
+	    lock->spec->method->family != OF_KERNEL || !may_nest(acquisition->request) ||
+	    acquisition->wait.past_queue)
 		return false;
 	acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
-	acquisition->wait.past_queue = acquisition->nesting == NESTING_BESIDE || acquisition->nesting == NESTING_AGAIN;
+	acquisition->wait.past_queue =
+	    acquisition->nesting == NESTING_BESIDE || acquisition->nesting == NESTING_AGAIN;
 	return acquisition->wait.past_queue;
 }
 
@@ -219,7 +235,8 @@ struct acquired acquire(const struct request *request, struct lock *locks)
 	enum outcome outcome;
 
 	begin(&acquisition, request);
-	if ((request->nested || is_on_server(locks)) && may_nest(request) && !look_before(&acquisition, locks, &instead))
+	if ((request->nested || is_on_server(locks)) && may_nest(request) &&
+	    !look_before(&acquisition, locks, &instead))
 		return instead;
 	do
 		outcome = take(&acquisition, locks, &culprit);
@@ -232,7 +249,8 @@ struct acquired acquire(const struct request *request, struct lock *locks)
 		return end_with(result_of_error(request, culprit, &acquisition.error));
 	if (culprit->busy == BUSY_INHERITED)
 		return held_by_us(&acquisition, culprit);
-	if (acquisition.error.kind != ERROR_NONE && !request->quiet) /* waiting longer would not help */
+	/* waiting longer would not help */
+	if (acquisition.error.kind != ERROR_NONE && !request->quiet)
 		complain("%s: %s", messages_label(request, culprit), acquisition.error.text);
 	return end_with(result_of_busy(request, culprit, culprit->busy));
 }

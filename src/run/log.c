@@ -25,8 +25,8 @@ static int log_fd = -1;
 static int64_t opened; /* ns on clock_now()'s clock */
 static size_t place;   /* 0: did not wait */
 
-/* Not with O_CREAT alone: with fs.protected_regular even root may not open another user's file so.  O_NONBLOCK: a FIFO
- * may have no reader. */
+/* Not with O_CREAT alone: with fs.protected_regular even root may not open another user's file so.
+ * O_NONBLOCK: a FIFO may have no reader. */
 static int open_plainly(const char *path, int more)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more;
@@ -53,12 +53,14 @@ void log_open(const struct request *request)
 	}
 	log_fd = open_plainly(path, flags);
 	log_fd = descriptor_above_standard(log_fd);
-	if (log_fd >= 0 && log_fd == request->locks[0].fd) { /* the caller's is closed: not this file is meant */
+	/* the caller's is closed: not this file is meant */
+	if (log_fd >= 0 && log_fd == request->locks[0].fd) {
 		log_fd = fcntl(log_fd, F_DUPFD_CLOEXEC, log_fd + 1);
 		close(request->locks[0].fd);
 	}
 	if (log_fd < 0)
-		complain("--log %s: cannot open: %s; this run is not logged", request->log, strerror(errno));
+		complain("--log %s: cannot open: %s; this run is not logged", request->log,
+		    strerror(errno));
 }
 
 void log_place(size_t nth)
@@ -82,7 +84,8 @@ static void put_line(FILE *out, const struct request *request, const struct job 
 	int64_t held = held_time(), waited = clock_now() - opened - held;
 	const struct passwd *user = getpwuid(geteuid());
 	const char *outcome = status_fd_outcome();
-	bool ran = job != NULL && job->child.pid > 0 && strncmp(outcome, "not-run", strlen("not-run")) != 0;
+	bool ran = job != NULL && job->child.pid > 0 &&
+	           strncmp(outcome, "not-run", strlen("not-run")) != 0;
 	time_t now = time(NULL);
 	char moment[32], number[24];
 
@@ -95,13 +98,15 @@ static void put_line(FILE *out, const struct request *request, const struct job 
 	if (job != NULL && job->slot >= 0 && request->spec.take > 1)
 		json_text(out, "slot", slots_text(job->locks));
 	else
-		json_number(out, "slot", job == NULL ? 0 : job->slot, job != NULL && job->slot >= 0);
+		json_number(out, "slot", job == NULL ? 0 : job->slot,
+		    job != NULL && job->slot >= 0);
 	json_number(out, "pid", ran ? (long long)job->child.pid : 0, ran);
 	snprintf(number, sizeof number, "%lu", (unsigned long)geteuid());
 	json_text(out, "user", user == NULL ? number : user->pw_name);
 	put_words(out, request->command);
 	json_number(out, "place", (long long)place, place > 0);
-	fprintf(out, "\"waited\": " STATUS_FD_SECONDS ", \"held\": " STATUS_FD_SECONDS ", \"outcome\": ",
+	fprintf(out,
+	    "\"waited\": " STATUS_FD_SECONDS ", \"held\": " STATUS_FD_SECONDS ", \"outcome\": ",
 	    STATUS_FD_TIME(waited), STATUS_FD_TIME(held));
 	json_string(out, outcome, strlen(outcome));
 	fputs("}\n", out);
@@ -125,7 +130,8 @@ int log_write(const struct request *request, const struct job *job, int status)
 			written = write(log_fd, line, length);
 	}
 	if (written != (ssize_t)length)
-		complain("--log %s: cannot write: %s", request->log, written >= 0 ? "no room for the whole line" : strerror(errno));
+		complain("--log %s: cannot write: %s", request->log,
+		    written >= 0 ? "no room for the whole line" : strerror(errno));
 	free(line);
 	return status;
 }

@@ -47,7 +47,8 @@ static bool is_in_front(void)
 	return tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
-/* By its default, which SA_RESETHAND has restored, the second signal ends semlock, or stops it for a while. */
+/* By its default, which SA_RESETHAND has restored, the second signal ends semlock, or stops it for
+ * a while. */
 static void erase_and_obey(int signo)
 {
 	bool was_drawn = drawn;
@@ -69,7 +70,9 @@ static void erase_and_obey(int signo)
 
 static void set_handlers(void (*from)(int), void (*to)(int))
 {
-	struct sigaction action = {.sa_handler = to, .sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_RESTART}, now;
+	struct sigaction action = {.sa_handler = to,
+			     .sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_RESTART},
+			 now;
 
 	for (size_t i = 0; i < SIGNALS; i++)
 		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == from)
@@ -86,7 +89,8 @@ static size_t queue_place(const struct owners *found)
 }
 
 /* "; 2nd of 5; until 12:02:07" */
-static void place_text(const struct progress *progress, const struct owners *found, char *text, size_t size)
+static void place_text(const struct progress *progress, const struct owners *found, char *text,
+    size_t size)
 {
 	static const char *const suffixes[] = {"th", "st", "nd", "rd"};
 	size_t place = queue_place(found), used = 0;
@@ -104,8 +108,8 @@ static void place_text(const struct progress *progress, const struct owners *fou
 }
 
 /* The line with at most COLUMNS characters of the holder's command. */
-static void line_text(const struct progress *progress, const struct lock *lock, const struct owners *found,
-    size_t columns, char *text, size_t size)
+static void line_text(const struct progress *progress, const struct lock *lock,
+    const struct owners *found, size_t columns, char *text, size_t size)
 {
 	char label[64], holder[400], place[96];
 
@@ -119,11 +123,15 @@ static void line_text(const struct progress *progress, const struct lock *lock, 
 }
 
 /* On a narrow terminal the holder's command is cut first, and the place last. */
-static void draw_line(const struct progress *progress, const struct lock *lock, const struct owners *found)
+static void draw_line(const struct progress *progress, const struct lock *lock,
+    const struct owners *found)
 {
 	char text[700], next[LINE];
 	struct winsize size;
-	size_t columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col - 1u : 79, length;
+	size_t columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0
+	                     ? size.ws_col - 1u
+	                     : 79,
+	       length;
 
 	for (size_t command = OWNER_COMMAND_COLUMNS; command >= 8; command -= 4) {
 		line_text(progress, lock, found, command, text, sizeof text);
@@ -141,7 +149,8 @@ static void draw_line(const struct progress *progress, const struct lock *lock, 
 	write_line(line, strlen(line));
 }
 
-static void say_waiting(const struct progress *progress, const struct lock *lock, const struct owners *found)
+static void say_waiting(const struct progress *progress, const struct lock *lock,
+    const struct owners *found)
 {
 	char holder[400], place[96], name[PATH_MAX];
 
@@ -152,7 +161,8 @@ static void say_waiting(const struct progress *progress, const struct lock *lock
 	complain("%s: waiting: %s%s", name, holder, place);
 }
 
-/* After the first message a log file gets one after 10 s, 1 and 5 minutes, and every 10 from then on. */
+/* After the first message a log file gets one after 10 s, 1 and 5 minutes, and every 10 from then
+ * on. */
 static int64_t next_message(const struct progress *progress)
 {
 	static const int64_t steps[] = {10 * SECOND, 60 * SECOND, 300 * SECOND};
@@ -172,18 +182,20 @@ void progress_begins(struct progress *progress)
 		return;
 	progress->begun = true;
 	progress->since = progress->verbose ? clock_now() : 0;
-	progress->live = progress->live && isatty(STDERR_FILENO) && terminal != NULL && *terminal != '\0' &&
-			 strcmp(terminal, "dumb") != 0 && (line = memory_lasting(LINE)) != NULL;
-	progress->due = progress->verbose || progress->live || progress->notes_place ? clock_now() + progress->delay
-									 : INT64_MAX;
+	progress->live = progress->live && isatty(STDERR_FILENO) && terminal != NULL &&
+	                 *terminal != '\0' && strcmp(terminal, "dumb") != 0 &&
+	                 (line = memory_lasting(LINE)) != NULL;
+	progress->due = progress->verbose || progress->live || progress->notes_place
+	                    ? clock_now() + progress->delay
+	                    : INT64_MAX;
 	if (!progress->deadline.never)
 		progress->until = clock_realtime() + deadline_left(&progress->deadline);
 	if (progress->live)
 		set_handlers(SIG_DFL, erase_and_obey);
 }
 
-/* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time on it; processor time,
- * or on a busy machine the line would be a minute old. */
+/* Searching /proc takes long on a machine of many processes: spend at most a twentieth of the time
+ * on it; processor time, or on a busy machine the line would be a minute old. */
 int64_t progress_tick(struct progress *progress, const struct lock *lock)
 {
 	const int64_t began = clock_now();
@@ -196,7 +208,8 @@ int64_t progress_tick(struct progress *progress, const struct lock *lock)
 		return progress->due - began;
 	used = clock_processor();
 	wakeup_off(); /* its signal would interrupt the search */
-	if ((progress->verbose || progress->notes_place || is_in_front()) && owners_for_text(&found, lock)) {
+	if ((progress->verbose || progress->notes_place || is_in_front()) &&
+	    owners_for_text(&found, lock)) {
 		if (progress->notes_place)
 			log_place(queue_place(&found));
 		progress->notes_place = false;

@@ -16,7 +16,8 @@
 #include "report/error.h"
 #include "report/status_fd.h"
 
-/* In the foreground of a terminal, the command has to stay in the group that the keyboard signals. */
+/* In the foreground of a terminal, the command has to stay in the group that the keyboard
+ * signals. */
 static bool in_foreground(void)
 {
 	int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
@@ -53,19 +54,22 @@ static pid_t start_child(struct child *child, struct error *error)
 
 int job_make(struct job *job, const struct request *request, struct error *error)
 {
-	bool held_by_semlock = request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0;
+	bool held_by_semlock =
+	    request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0;
 
 	*job = (struct job){.request = request, .slot = -1};
 	job->command = (struct command){
 	    .argv = request->command,
 	    .nlocks = request->nlocks,
 	    .inherit = request->become || !held_by_semlock,
-	    .cloexec_is_set = request->locks[0].name != NULL &&
-		      request->spec.method->family == OF_KERNEL,
+	    .cloexec_is_set =
+		request->locks[0].name != NULL && request->spec.method->family == OF_KERNEL,
 	    .tie = held_by_semlock || request->spec.method->family == ON_SERVER,
 	    .named = request->spec.method->family != OF_KERNEL,
-	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal, request->kill_after},
-	    .own_group = (request->run_timeout > 0 || request->dies_with_parent) && !in_foreground(),
+	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal,
+		request->kill_after},
+	    .own_group =
+		(request->run_timeout > 0 || request->dies_with_parent) && !in_foreground(),
 	    .placeholder = request->hold ? hold_until_end : NULL,
 	};
 	job->child = (struct child){
@@ -87,10 +91,12 @@ int job_make(struct job *job, const struct request *request, struct error *error
 
 static void report_loss(const struct lock *lock)
 {
-	complain("%s: another process has removed the lock while the command runs", lock->spec->name);
+	complain("%s: another process has removed the lock while the command runs",
+	    lock->spec->name);
 }
 
-/* Start the method's guard of the locks, for as long as the command runs.  Returns 0, or -1 with ERROR filled. */
+/* Start the method's guard of the locks, for as long as the command runs.  Returns 0, or -1 with
+ * ERROR filled. */
 static int guard_locks(const struct job *job, struct error *error)
 {
 	const struct request *request = job->request;
@@ -109,8 +115,8 @@ static int guard_locks(const struct job *job, struct error *error)
 	return guarded < 0 ? -1 : 0;
 }
 
-/* The locks are held: put them into the command's environment; fork the placeholder of --hold, up to its start
- * barrier.  Returns 0, or -1 with ERROR filled. */
+/* The locks are held: put them into the command's environment; fork the placeholder of --hold, up
+ * to its start barrier.  Returns 0, or -1 with ERROR filled. */
 static int prepare_command(struct job *job, struct error *error)
 {
 	if (job->child.pid > 0)
@@ -126,10 +132,13 @@ static int become(const struct job *job)
 {
 	struct stat file;
 
-	/* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on it. */
-	if ((job->request->spec.method->can & OWNED_BY_PROCESS) != 0 && status_fd >= 0 && fstat(status_fd, &file) == 0)
+	/* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on
+	 * it. */
+	if ((job->request->spec.method->can & OWNED_BY_PROCESS) != 0 && status_fd >= 0 &&
+	    fstat(status_fd, &file) == 0)
 		for (unsigned i = 0; i < job->request->nlocks; i++)
-			if (file.st_dev == job->locks[i].id.device && file.st_ino == job->locks[i].id.inode)
+			if (file.st_dev == job->locks[i].id.device &&
+			    file.st_ino == job->locks[i].id.inode)
 				fcntl(status_fd, F_SETFD, 0);
 	command_become(&job->command);
 	return result_status(job->request, &(struct result){.how = ENDED_NOT_RUN, .code = errno});
@@ -151,10 +160,11 @@ int run(struct job *job, struct error *error)
 		complain("%s: running %s", request->label, request->command[0]);
 	if (request->become)
 		return become(job);
-	/* The subreaper, too, keeps the helper's input open: the helper lets go only after all that the subreaper has to end.
-	 * Before the guard, which tells a helper that the command may run. */
-	if ((job->command.tie &&
-		subreaper_command_starts(helper == NULL ? -1 : helper->in, helper == NULL ? 0 : helper->pid, error) != 0) ||
+	/* The subreaper, too, keeps the helper's input open: the helper lets go only after all that
+	 * the subreaper has to end. Before the guard, which tells a helper that the command may
+	 * run. */
+	if ((job->command.tie && subreaper_command_starts(helper == NULL ? -1 : helper->in,
+				     helper == NULL ? 0 : helper->pid, error) != 0) ||
 	    (guarded && guard_locks(job, error) != 0)) {
 		if (job->command.tie)
 			subreaper_command_ended();

@@ -26,7 +26,7 @@
 extern char **environ;
 
 struct variable {
-	const char *name; /* with the "=" */
+	const char *name;  /* with the "=" */
 	const char *value; /* NULL: not set, even if an outer lock has set it */
 };
 
@@ -41,7 +41,8 @@ static bool is_own_variable(const char *entry, const struct variable *variables,
 	return false;
 }
 
-/* Replace environ at once: setenv(3) would allocate for each variable.  Returns 0, or -1 without memory. */
+/* Replace environ at once: setenv(3) would allocate for each variable.  Returns 0, or -1 without
+ * memory. */
 static int set_variables(const struct variable *variables, size_t count)
 {
 	size_t before = 0, used = 0;
@@ -73,10 +74,13 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 	char slot[16], token[24];
 	const bool leased = lock->spec->method->family == ON_SERVER;
 	const struct variable variables[] = {
-	    {"SEMLOCK_LOCK=", label},
-	    {"SEMLOCK_METHOD=", lock->spec->method->name},
-	    {"SEMLOCK_MODE=", lock->spec->slots > 0 ? "slot" : lock->spec->mode == SHARED ? "shared" : "exclusive"},
-	    {"SEMLOCK_SLOT=", lock->slot < 0 ? NULL : lock->kernel.slots.count > 1 ? slots_text(lock) : slot},
+	    {"SEMLOCK_LOCK=", label}, {"SEMLOCK_METHOD=", lock->spec->method->name},
+	    {"SEMLOCK_MODE=", lock->spec->slots > 0        ? "slot"
+			      : lock->spec->mode == SHARED ? "shared"
+							   : "exclusive"},
+	    {"SEMLOCK_SLOT=", lock->slot < 0                 ? NULL
+			      : lock->kernel.slots.count > 1 ? slots_text(lock)
+							     : slot},
 	    {"SEMLOCK_TOKEN=", !leased || lock->server.token < 0 ? NULL : token},
 	    {"SEMLOCK_PASSWORD=", NULL}, /* the helper has read it; the command must not */
 	};
@@ -106,7 +110,8 @@ static void note_parent(struct inheritance *given)
 	given->parent_end = pidfd_of(given->parent);
 }
 
-/* If semlock died before prctl(2), its lock is free: the command must not run.  In a PID namespace of its own (unshare
+/* If semlock died before prctl(2), its lock is free: the command must not run.  In a PID namespace
+ * of its own (unshare
  * --pid), a child's getppid(2) is 0. */
 static void tie_to_parent(const struct inheritance *given)
 {
@@ -115,7 +120,8 @@ static void tie_to_parent(const struct inheritance *given)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	parent = getppid();
-	if (parent != given->parent && (parent != 0 || given->parent_end < 0 || poll(&end, 1, 0) != 0))
+	if (parent != given->parent &&
+	    (parent != 0 || given->parent_end < 0 || poll(&end, 1, 0) != 0))
 		_exit(EXIT_FAILURE);
 }
 
@@ -129,7 +135,8 @@ static int pass_descriptors(const struct command *command)
 	return 0;
 }
 
-/* execvp(3) of musl leaves a script without #! to its caller: the shell finds it in PATH, and reads it. */
+/* execvp(3) of musl leaves a script without #! to its caller: the shell finds it in PATH, and reads
+ * it. */
 static int execute_by_shell(char **argv)
 {
 	static char shell[] = "/bin/sh", dash_c[] = "-c", run[] = "exec \"$0\" \"$@\"";
@@ -149,14 +156,16 @@ static int execute_by_shell(char **argv)
 	return ENOEXEC;
 }
 
-/* Become ARGV.  Returns errno when that fails.  May run in memory shared with a parent (vfork(2)). */
+/* Become ARGV.  Returns errno when that fails.  May run in memory shared with a parent
+ * (vfork(2)). */
 static int execute(char **argv)
 {
 	execvp(argv[0], argv);
 	return errno == ENOEXEC ? execute_by_shell(argv) : errno;
 }
 
-/* In the child, which may share the parent's memory: system calls alone, until the exec.  Returns errno. */
+/* In the child, which may share the parent's memory: system calls alone, until the exec.  Returns
+ * errno. */
 static int exec_in_child(const struct command *command, const struct inheritance *given)
 {
 	if (command->own_group)
@@ -168,8 +177,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
 	if (command->placeholder == NULL)
 		return execute(command->argv);
-	/* No exec closes the descriptors here: close those of the locks by hand, and that of the start barrier, whose end
-	 * tells semlock that the placeholder runs. */
+	/* No exec closes the descriptors here: close those of the locks by hand, and that of the
+	 * start barrier, whose end tells semlock that the placeholder runs. */
 	for (unsigned i = 0; i < command->nlocks && !command->inherit; i++)
 		close(command->locks[i].fd);
 	close(command->barrier);
@@ -179,11 +188,12 @@ static int exec_in_child(const struct command *command, const struct inheritance
 
 /* ---- the start barrier ----
  *
- * A lock's record names the command's process before the lock is taken, and the command must not run before: it is forked
- * then, and waits for a byte from a socket.  If semlock dies first, or cancels it, it reads the end of the socket. */
+ * A lock's record names the command's process before the lock is taken, and the command must not
+ * run before: it is forked then, and waits for a byte from a socket.  If semlock dies first, or
+ * cancels it, it reads the end of the socket. */
 
-/* In the child.  wakeup_off() first: the command gets the signals as semlock got them, not as its timer
- * changed them. */
+/* In the child.  wakeup_off() first: the command gets the signals as semlock got them, not as its
+ * timer changed them. */
 static void await_release(const struct command *command, const sigset_t *before, sigset_t *mask)
 {
 	ssize_t got;
@@ -195,7 +205,8 @@ static void await_release(const struct command *command, const sigset_t *before,
 	UNINTERRUPTED(got, recv(command->barrier, &word, 1, 0));
 	if (got == 1)
 		return;
-	/* A signal has ended semlock while it waited: remove what it has prepared for a lock made of files. */
+	/* A signal has ended semlock while it waited: remove what it has prepared for a lock made
+	 * of files. */
 	for (unsigned i = 0; i < command->nlocks; i++)
 		if (command->locks[i].spec->method->family == OF_FILES)
 			command->locks[i].spec->method->release(&command->locks[i]);
@@ -236,7 +247,8 @@ pid_t command_prepare(struct command *command, struct error *error)
 	return pid;
 }
 
-/* Release the child and wait for its exec.  Returns 0, the errno of the exec, or -1: the child was killed before. */
+/* Release the child and wait for its exec.  Returns 0, the errno of the exec, or -1: the child was
+ * killed before. */
 static int release_prepared(struct command *command)
 {
 	int errnum = 0;
@@ -245,7 +257,9 @@ static int release_prepared(struct command *command)
 	command->prepared = 0;
 	UNINTERRUPTED(bytes, send(command->barrier, "", 1, MSG_NOSIGNAL));
 	if (bytes != 1) {
-		close(command->barrier); /* else the child, still at the barrier, and this process would wait for each other */
+		/* else the child, still at the barrier, and this process would wait for each
+		 * other */
+		close(command->barrier);
 		return -1;
 	}
 	CRASH_POINT("start_barrier.opened");
@@ -256,9 +270,10 @@ static int release_prepared(struct command *command)
 	return errnum;
 }
 
-/* vfork(2) suspends the parent, in the same memory, until the child has execed or exited: the errno of a
- * failed exec needs no pipe.  Where vfork(2) is only a fork(2), as under qemu-user and valgrind, the
- * parent goes on at once, in memory of its own: there the errno comes with SIGCHLD. */
+/* vfork(2) suspends the parent, in the same memory, until the child has execed or exited: the errno
+ * of a failed exec needs no pipe.  Where vfork(2) is only a fork(2), as under qemu-user and
+ * valgrind, the parent goes on at once, in memory of its own: there the errno comes with
+ * SIGCHLD. */
 pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;
@@ -268,8 +283,8 @@ pid_t command_start(struct command *command, struct result *result, struct error
 
 	if (command->tie)
 		note_parent(&given);
-	/* From before the fork on, supervise() alone receives signals: none is lost, and none ends semlock before
-	 * the command. */
+	/* From before the fork on, supervise() alone receives signals: none is lost, and none ends
+	 * semlock before the command. */
 	signals_block_all(&given.mask);
 	if (pid > 0) {
 		failure = release_prepared(command);
@@ -289,7 +304,7 @@ pid_t command_start(struct command *command, struct result *result, struct error
 	if (!command->named)
 		command_reap(command);
 	*result = failure < 0 ? (struct result){.how = ENDED_SIGNAL, .code = SIGKILL}
-			      : (struct result){.how = ENDED_NOT_RUN, .code = failure};
+	                      : (struct result){.how = ENDED_NOT_RUN, .code = failure};
 	return 0;
 }
 

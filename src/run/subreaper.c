@@ -20,13 +20,15 @@
 #include "run/subreaper.h"
 
 static pid_t subreaper; /* in the holder: the subreaper's PID; 0: no subreaper */
-static int kept[2] = {-1, -1}; /* sockets, open in both: what was sent to the first can be received from the second */
+/* sockets, open in both: what was sent to the first can be received from the second */
+static int kept[2] = {-1, -1};
 static pid_t spared; /* a child that subreaper_end_all() leaves alone; 0: none */
-static unsigned long long since; /* in the subreaper: a child that started earlier is spared; clock ticks after boot */
+/* in the subreaper: a child that started earlier is spared; clock ticks after boot */
+static unsigned long long since;
 
-/* After unshare --pid, the first child is process 1 of its PID namespace, and its death ends all processes
- * there.  The command has to be that child: a holder in its place would not receive signals.  Until there is
- * a first child, the link exists and leads nowhere. */
+/* After unshare --pid, the first child is process 1 of its PID namespace, and its death ends all
+ * processes there.  The command has to be that child: a holder in its place would not receive
+ * signals.  Until there is a first child, the link exists and leads nowhere. */
 static bool child_begins_namespace(void)
 {
 	static const char children[] = "/proc/self/ns/pid_for_children";
@@ -51,12 +53,13 @@ pid_t subreaper_start(struct error *error)
 		return 0;
 	if (descriptor_socket_pair(kept) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pair of sockets");
-	/* Block no other signal: one from the keyboard between here and the fork would reach the subreaper alone,
-	 * which does not pass it on. */
+	/* Block no other signal: one from the keyboard between here and the fork would reach the
+	 * subreaper alone, which does not pass it on. */
 	sigprocmask(SIG_BLOCK, &only_child, &before);
 	sigaction(SIGCHLD, &wait_for_it, &child);
-	/* A shell may have started jobs, and then have become semlock (exec).  They are spared: only a child that is no
-	 * older than the holder counts as the holder's.  A start time is in clock ticks. */
+	/* A shell may have started jobs, and then have become semlock (exec).  They are spared:
+	 * only a child that is no older than the holder counts as the holder's.  A start time is in
+	 * clock ticks. */
 	while (elders && nanosleep(&tick, &tick) != 0)
 		;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -75,8 +78,8 @@ pid_t subreaper_start(struct error *error)
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
 	subreaper = parent;
-	/* Until the subreaper has blocked its signals.  Once there is a command, a signal to the subreaper is the command's; until
-	 * then it ends both. */
+	/* Until the subreaper has blocked its signals.  Once there is a command, a signal to the
+	 * subreaper is the command's; until then it ends both. */
 	while (recv(kept[1], &byte, 1, 0) < 0 && errno == EINTR)
 		;
 	sigaction(SIGCHLD, &child, NULL);
@@ -89,8 +92,8 @@ pid_t subreaper_or_self(void)
 	return subreaper != 0 ? subreaper : getpid();
 }
 
-/* A descriptor on its way through a socket stays open as long as the socket, here or in the subreaper, and the holder can
- * take it back without the subreaper's doing. */
+/* A descriptor on its way through a socket stays open as long as the socket, here or in the
+ * subreaper, and the holder can take it back without the subreaper's doing. */
 static int keep(int fd, pid_t except)
 {
 	union {
@@ -98,8 +101,10 @@ static int keep(int fd, pid_t except)
 		char room[CMSG_SPACE(sizeof fd)];
 	} control = {.room = {0}};
 	struct iovec bytes = {&except, sizeof except};
-	struct msghdr message = {
-	    .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+	struct msghdr message = {.msg_iov = &bytes,
+	    .msg_iovlen = 1,
+	    .msg_control = control.room,
+	    .msg_controllen = sizeof control.room};
 	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
 
 	rights->cmsg_level = SOL_SOCKET;
@@ -117,8 +122,10 @@ static int take_back(void)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec bytes = {&spared, sizeof spared};
-	struct msghdr message = {
-	    .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+	struct msghdr message = {.msg_iov = &bytes,
+	    .msg_iovlen = 1,
+	    .msg_control = control.room,
+	    .msg_controllen = sizeof control.room};
 	struct cmsghdr *rights;
 	int fd = -1;
 
@@ -135,7 +142,9 @@ int subreaper_command_starts(int fd, pid_t except, struct error *error)
 	if (subreaper == 0)
 		return 0;
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
-	return fd < 0 || keep(fd, except) == 0 ? 0 : error_set(error, ERROR_SYSTEM, "cannot have it watched");
+	return fd < 0 || keep(fd, except) == 0
+	           ? 0
+	           : error_set(error, ERROR_SYSTEM, "cannot have it watched");
 }
 
 void subreaper_command_ended(void)
@@ -155,23 +164,29 @@ static bool has_ended(pid_t child)
 {
 	siginfo_t info = {.si_pid = 0};
 
-	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+	       info.si_pid != 0;
 }
 
 /* A process that may not be signalled is waited for. */
 void subreaper_end_all(pid_t command)
 {
-	struct pipe_holders all = {.pipe = -1, .ancestor = getpid(), .since = since, .unreaped = command};
+	struct pipe_holders all = {.pipe = -1,
+	    .ancestor = getpid(),
+	    .since = since,
+	    .unreaped = command};
 	struct timespec pause = {0, MILLISECOND};
 	bool left = true, ended;
 
-	if (subreaper == 0) /* in the subreaper: what the holder had kept stays open until this process ends */
+	/* in the subreaper: what the holder had kept stays open until this process ends */
+	if (subreaper == 0)
 		take_back();
 	all.except = spared;
 	if (command > 0)
 		kill(command, SIGKILL); /* /proc may not be mounted */
 	while (left) {
-		/* A process that has ended during the search may have forked before: search again. */
+		/* A process that has ended during the search may have forked before: search
+		 * again. */
 		ended = command > 0 && has_ended(command);
 		left = pipe_holders_signal(&all, SIGKILL) > 0;
 		nanosleep(&pause, NULL);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* run/subreaper.h - semlock as two processes, where its death would free the lock under processes that the
- * command has started (-o, -m posix), or leave a lease without its timer (a lock on a server):
+/* run/subreaper.h - semlock as two processes, where its death would free the lock under processes
+ *that the command has started (-o, -m posix), or leave a lease without its timer (a lock on a
+ *server):
  *
  *	caller --> subreaper ---------> holder --> command --> its descendants
  *	           passes signals   everything that semlock does
  *	           and the status on
  *
- * The caller sees, and kills, the subreaper.  If the subreaper is killed, the holder ends all its descendants, and
- * then releases the lock.  If the holder is killed, its lock goes with it, and the subreaper ends the rest. */
+ * The caller sees, and kills, the subreaper.  If the subreaper is killed, the holder ends all its
+ *descendants, and then releases the lock.  If the holder is killed, its lock goes with it, and the
+ *subreaper ends the rest. */
 #ifndef SEMLOCK_RUN_SUBREAPER_H
 #define SEMLOCK_RUN_SUBREAPER_H
 
@@ -16,16 +18,18 @@
 
 #include "report/error.h"
 
-/* Fork the holder.  Returns 0 in the holder; its PID in the subreaper, where all signals are blocked then;
- * -1 with ERROR filled.  As process 1 of a PID namespace, the command needs no subreaper: 0 without a fork. */
+/* Fork the holder.  Returns 0 in the holder; its PID in the subreaper, where all signals are
+ * blocked then; -1 with ERROR filled.  As process 1 of a PID namespace, the command needs no
+ * subreaper: 0 without a fork. */
 pid_t subreaper_start(struct error *error);
 
 /* The process that semlock's caller knows: the subreaper, or without one this process. */
 pid_t subreaper_or_self(void);
 
-/* In the holder, before the command starts: from now on, it survives the subreaper's death, to end its
- * descendants.  EXCEPT: a child that is not the command's, and is spared; 0: none.  FD, unless -1, stays open in the
- * subreaper: if the holder is killed, until the rest has ended.  Returns 0, or -1 with ERROR filled. */
+/* In the holder, before the command starts: from now on, it survives the subreaper's death, to end
+ * its descendants.  EXCEPT: a child that is not the command's, and is spared; 0: none.  FD, unless
+ * -1, stays open in the subreaper: if the holder is killed, until the rest has ended.  Returns 0,
+ * or -1 with ERROR filled. */
 int subreaper_command_starts(int fd, pid_t except, struct error *error);
 
 /* In the holder: the subreaper no longer has that descriptor open. */
@@ -34,8 +38,8 @@ void subreaper_command_ended(void);
 /* In the holder: has the subreaper been killed?  false in any other process. */
 bool subreaper_killed(void);
 
-/* In the holder, once the subreaper has been killed, or in the subreaper, once the holder has: kill all descendants, COMMAND among
- * them (0: not known), and reap them, but for COMMAND. */
+/* In the holder, once the subreaper has been killed, or in the subreaper, once the holder has: kill
+ * all descendants, COMMAND among them (0: not known), and reap them, but for COMMAND. */
 void subreaper_end_all(pid_t command);
 
 #endif

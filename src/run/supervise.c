@@ -20,11 +20,13 @@ struct supervised {
 	bool resumed;  /* semlock was stopped like the command, and was continued */
 	const struct command *command;
 	struct deadline next; /* of the limit's next signal */
-	bool asked_to_end;    /* the command has got the limit's signal, or one to end that came to semlock */
-	sigset_t got;         /* the signals that semlock has received, from the keyboard or by kill(2) */
-	bool over;            /* the command has ended, with RESULT; ... */
+	/* the command has got the limit's signal, or one to end that came to semlock */
+	bool asked_to_end;
+	/* the signals that semlock has received, from the keyboard or by kill(2) */
+	sigset_t got;
+	bool over; /* the command has ended, with RESULT; ... */
 	struct result result;
-	int failure;          /* ... but for an errno: its exec failed */
+	int failure; /* ... but for an errno: its exec failed */
 };
 
 enum event {
@@ -49,9 +51,10 @@ static bool command_has_it(const struct supervised *supervised, int signo, const
 	case SIGWINCH:
 		return info->si_code > 0 && getpgid(supervised->pid) == getpgrp();
 	case SIGHUP:
-		/* At a hangup the session leader gets SIGHUP whichever group is in the foreground: send it
-		 * twice rather than not at all. */
-		return info->si_code > 0 && getpgid(supervised->pid) == getpgrp() && getsid(0) != getpid();
+		/* At a hangup the session leader gets SIGHUP whichever group is in the foreground:
+		 * send it twice rather than not at all. */
+		return info->si_code > 0 && getpgid(supervised->pid) == getpgrp() &&
+		       getsid(0) != getpid();
 	}
 	return false;
 }
@@ -60,15 +63,16 @@ COLD static void stop_like_it(struct supervised *supervised, int signo)
 {
 	sigset_t set, cont = signals_only(SIGCONT);
 
-	/* A SIGSTOP to the command alone does not stop semlock: the SIGCONT that follows goes to the command
-	 * alone, too. */
+	/* A SIGSTOP to the command alone does not stop semlock: the SIGCONT that follows goes to
+	 * the command alone, too. */
 	if (signo == SIGSTOP && supervised->keyboard)
 		signo = SIGTSTP;
 	supervised->keyboard = false;
 	if (signo == SIGSTOP)
 		return;
 	set = signals_only(signo);
-	raise(signo); /* the kernel drops it in an orphaned process group, where no shell would continue it */
+	/* the kernel drops it in an orphaned process group, where no shell would continue it */
+	raise(signo);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	supervised->resumed = signals_wait(&cont, NULL, 0) == SIGCONT;
@@ -76,28 +80,32 @@ COLD static void stop_like_it(struct supervised *supervised, int signo)
 		raise(SIGCONT); /* for next_event() */
 }
 
-/* See to all children that have changed state.  Other children than the command were semlock's before it was
- * execed, or are orphans: semlock is process 1 of a container, or a subreaper.  Where a lock names the command, that
- * stays a zombie until command_reap(): a program that breaks the locks of dead processes must not find it dead
- * while the lock is there. */
+/* See to all children that have changed state.  Other children than the command were semlock's
+ * before it was execed, or are orphans: semlock is process 1 of a container, or a subreaper.  Where
+ * a lock names the command, that stays a zombie until command_reap(): a program that breaks the
+ * locks of dead processes must not find it dead while the lock is there. */
 static void reap_children(struct supervised *supervised)
 {
 	const int flags = supervised->command->named ? WNOWAIT : 0;
 	siginfo_t child = {.si_pid = 0};
 
-	while (waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | flags) == 0 && child.si_pid != 0) {
+	while (waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | flags) == 0 &&
+	       child.si_pid != 0) {
 		const bool is_command = child.si_pid == supervised->pid;
 		const bool ended = child.si_code != CLD_STOPPED && child.si_code != CLD_CONTINUED;
 
 		if (is_command && ended) {
 			supervised->over = true;
-			supervised->result.how = child.si_code == CLD_EXITED ? ENDED_EXIT : ENDED_SIGNAL;
+			supervised->result.how =
+			    child.si_code == CLD_EXITED ? ENDED_EXIT : ENDED_SIGNAL;
 			supervised->result.code = child.si_status;
 			return;
 		}
-		/* Wait for what was seen, an end or a stop: a stopped command may have been killed since. */
+		/* Wait for what was seen, an end or a stop: a stopped command may have been killed
+		 * since. */
 		if (flags != 0)
-			waitid(P_PID, (id_t)child.si_pid, &child, (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG);
+			waitid(P_PID, (id_t)child.si_pid, &child,
+			    (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG);
 		if (is_command && child.si_pid != 0) {
 			supervised->stopped = child.si_code == CLD_STOPPED;
 			if (supervised->stopped)
@@ -105,8 +113,9 @@ static void reap_children(struct supervised *supervised)
 		}
 		child.si_pid = 0;
 	}
-	/* A SIGCONT to semlock alone goes on to the command.  If a shell sent it to the whole group, the command runs
-	 * already: a second SIGCONT, a moment later, could undo the user's next Ctrl-Z. */
+	/* A SIGCONT to semlock alone goes on to the command.  If a shell sent it to the whole
+	 * group, the command runs already: a second SIGCONT, a moment later, could undo the user's
+	 * next Ctrl-Z. */
 	if (supervised->resumed && supervised->stopped)
 		kill(supervised->pid, SIGCONT);
 	supervised->resumed = false;
@@ -118,16 +127,19 @@ static void send_to_command(const struct supervised *supervised, int signo)
 	kill(supervised->command->own_group ? -supervised->pid : supervised->pid, signo);
 }
 
-#define ENDS_COMMAND(signo) ((signo) == SIGTERM || (signo) == SIGINT || (signo) == SIGHUP || (signo) == SIGQUIT)
+#define ENDS_COMMAND(signo) \
+	((signo) == SIGTERM || (signo) == SIGINT || (signo) == SIGHUP || (signo) == SIGQUIT)
 
-/* An ignored signal, as HUP under nohup(1), is no request to end; the command ignores it as well. */
+/* An ignored signal, as HUP under nohup(1), is no request to end; the command ignores it as
+ * well. */
 static bool asks_to_end(int signo)
 {
 	return ENDS_COMMAND(signo) && !signals_ignored(signo);
 }
 
-/* The limit's time is up: send its signal, and SIGCONT, for a stopped command does not act on it; the next
- * time, SIGKILL.  The command has not been waited for: its PID cannot be another process's. */
+/* The limit's time is up: send its signal, and SIGCONT, for a stopped command does not act on it;
+ * the next time, SIGKILL.  The command has not been waited for: its PID cannot be another
+ * process's. */
 static void enforce_limit(struct supervised *supervised)
 {
 	const struct limit *limit = &supervised->command->limit;
@@ -138,8 +150,9 @@ static void enforce_limit(struct supervised *supervised)
 	send_to_command(supervised, signo);
 	if (signo != SIGKILL && signo != SIGCONT)
 		send_to_command(supervised, SIGCONT);
-	supervised->next = supervised->asked_to_end || limit->kill_after == 0 ? deadline_never()
-							    : deadline_after(limit->kill_after);
+	supervised->next = supervised->asked_to_end || limit->kill_after == 0
+	                       ? deadline_never()
+	                       : deadline_after(limit->kill_after);
 	supervised->asked_to_end = true;
 }
 
@@ -152,8 +165,9 @@ static void start_countdown(struct supervised *supervised)
 	supervised->next = deadline_after(supervised->command->limit.kill_after);
 }
 
-/* sigtimedwait(2) is refused (by a sandbox, say): look every 10 ms.  Ignoring a pending signal for a moment
- * takes it from the queue, and its origin with it.  Returns -1 if none is pending; the command may have ended. */
+/* sigtimedwait(2) is refused (by a sandbox, say): look every 10 ms.  Ignoring a pending signal for
+ * a moment takes it from the queue, and its origin with it.  Returns -1 if none is pending; the
+ * command may have ended. */
 COLD static int poll_signal(siginfo_t *info)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -213,15 +227,19 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 	if (parent_ended_by(signo))
 		return EVENT_PARENT_ENDED;
 	sigaddset(&supervised->got, signo);
-	supervised->result.replaced = supervised->result.replaced || (asks_to_end(signo) && is_from_semlock(info));
+	supervised->result.replaced =
+	    supervised->result.replaced || (asks_to_end(signo) && is_from_semlock(info));
 	supervised->result.asked = supervised->result.asked || asks_to_end(signo);
 	if (signo == SIGCHLD)
-		return command->apart && info->si_code == SI_QUEUE && info->si_pid == supervised->pid ? EVENT_EXEC_FAILED
-												   : EVENT_CHILD;
+		return command->apart && info->si_code == SI_QUEUE &&
+		               info->si_pid == supervised->pid
+		           ? EVENT_EXEC_FAILED
+		           : EVENT_CHILD;
 	return signo == SIGCONT ? EVENT_CONTINUED : EVENT_SIGNAL;
 }
 
-/* Has semlock received the signal that ended the command, or is that signal still pending for it? */
+/* Has semlock received the signal that ended the command, or is that signal still pending for
+ * it? */
 COLD static bool semlock_got_it(const struct supervised *supervised)
 {
 	const struct result *result = &supervised->result;
@@ -230,7 +248,8 @@ COLD static bool semlock_got_it(const struct supervised *supervised)
 	if (result->limit > LIMIT_KEPT && result->code == supervised->command->limit.signal)
 		return false;
 	sigpending(&pending);
-	return sigismember(&supervised->got, result->code) == 1 || sigismember(&pending, result->code) == 1;
+	return sigismember(&supervised->got, result->code) == 1 ||
+	       sigismember(&pending, result->code) == 1;
 }
 
 struct result supervise(const struct command *command, pid_t pid)
@@ -251,7 +270,8 @@ struct result supervise(const struct command *command, pid_t pid)
 			sigaddset(&supervised.got, SIGTERM);
 			supervised.result.asked = true;
 			send_to_command(&supervised, SIGTERM);
-			send_to_command(&supervised, SIGCONT); /* a stopped command does not act on it */
+			/* a stopped command does not act on it */
+			send_to_command(&supervised, SIGCONT);
 			start_countdown(&supervised);
 			break;
 		case EVENT_EXEC_FAILED:
@@ -262,7 +282,8 @@ struct result supervise(const struct command *command, pid_t pid)
 			reap_children(&supervised);
 			break;
 		case EVENT_CONTINUED:
-			/* A shell continues a job by one signal to the whole group: has the command had it, too? */
+			/* A shell continues a job by one signal to the whole group: has the command
+			 * had it, too? */
 			was_stopped = supervised.stopped;
 			reap_children(&supervised);
 			if (supervised.stopped == was_stopped && !supervised.over)
@@ -278,6 +299,7 @@ struct result supervise(const struct command *command, pid_t pid)
 		}
 	if (supervised.failure != 0)
 		return (struct result){.how = ENDED_NOT_RUN, .code = supervised.failure};
-	supervised.result.received = supervised.result.how == ENDED_SIGNAL && semlock_got_it(&supervised);
+	supervised.result.received =
+	    supervised.result.how == ENDED_SIGNAL && semlock_got_it(&supervised);
 	return supervised.result;
 }

@@ -10,5 +10,6 @@ int job_unlock(struct job *job, struct error *error)
 
 	if (lock->spec->method->open(lock, error) != 0)
 		return -1;
-	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0; /* a new descriptor is not locked */
+	/* a new descriptor is not locked */
+	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0;
 }

@@ -13,8 +13,8 @@
 #include "sys/crash_points.h"
 
 #ifdef ENABLE_CRASH_POINTS
-/* Log that NAME was passed.  Returns the action there: "kill", "stop", "wait" (a tenth of a second) or "fail=95", followed
- * by the rest of the list; NULL: none. */
+/* Log that NAME was passed.  Returns the action there: "kill", "stop", "wait" (a tenth of a second)
+ * or "fail=95", followed by the rest of the list; NULL: none. */
 static const char *pass(const char *name)
 {
 	const char *file = getenv("SEMLOCK_CRASH_LOG"), *place = getenv("SEMLOCK_CRASH");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/deadline.h - durations, and when to stop waiting, on a clock that cannot be set.  All times are nanoseconds. */
+/* sys/deadline.h - durations, and when to stop waiting, on a clock that cannot be set.  All times
+ * are nanoseconds. */
 #ifndef SEMLOCK_SYS_DEADLINE_H
 #define SEMLOCK_SYS_DEADLINE_H
 
@@ -23,9 +24,10 @@ int64_t clock_boottime(void);
 /* CLOCK_REALTIME, now: nanoseconds after 1970. */
 int64_t clock_realtime(void);
 
-/* Read TEXT, seconds with an optional fraction, exponent and suffix ("90", ".5", "1e1", "500ms", "2m", "1h", "1d"),
- * into *DURATION; in any locale, as semlock calls no setlocale(3).  Returns false, and leaves *DURATION alone, when
- * TEXT is anything else.  Blanks and a sign may precede it; a longer duration than a century becomes a century. */
+/* Read TEXT, seconds with an optional fraction, exponent and suffix ("90", ".5", "1e1", "500ms",
+ * "2m", "1h", "1d"), into *DURATION; in any locale, as semlock calls no setlocale(3).  Returns
+ * false, and leaves *DURATION alone, when TEXT is anything else.  Blanks and a sign may precede it;
+ * a longer duration than a century becomes a century. */
 bool duration_parse(const char *text, int64_t *duration);
 
 /* DURATION from now. */
@@ -35,11 +37,13 @@ struct deadline deadline_never(void);
 /* The processor time that this thread has used, in ns. */
 int64_t clock_processor(void);
 
-/* The processor time that this thread uses from a moment on: it does not grow while other processes keep the machine
- * busy. */
+/* The processor time that this thread uses from a moment on: it does not grow while other processes
+ * keep the machine busy. */
 struct effort {
 	int64_t began; /* ns on clock_now()'s clock */
-	int64_t used;  /* ns of processor time at some moment after BEGAN; -1: not asked for yet, which is a system call */
+	/* ns of processor time at some moment after BEGAN; -1: not asked for yet, which is a system
+	 * call */
+	int64_t used;
 };
 
 struct effort effort_begins(void);

@@ -25,24 +25,23 @@ static const struct {
 	unsigned long magic;
 	enum file_system kind;
 } types[] = {
-    {0xEF53, FS_LOCAL},     /* ext2, 3, 4 */
-    {0x58465342, FS_LOCAL}, /* xfs */
-    {0x9123683E, FS_LOCAL}, /* btrfs */
-    {0xCA451A4E, FS_LOCAL}, /* bcachefs */
-    {0xF2F52010, FS_LOCAL}, /* f2fs */
-    {0x2FC12FC1, FS_LOCAL}, /* zfs */
-    {0x01021994, FS_LOCAL}, /* tmpfs */
-    {0x858458F6, FS_LOCAL}, /* ramfs */
-    {0x794C7630, FS_LOCAL}, /* overlay */
-    {0x4D44, FS_LOCAL},     /* FAT */
-    {0x2011BAB0, FS_LOCAL}, /* exFAT */
-    {0x3153464A, FS_LOCAL}, /* jfs */
-    {0x52654973, FS_LOCAL}, /* reiserfs */
-    {0x3434, FS_LOCAL},     /* nilfs2 */
-    {NFS, FS_NFS},
-    {0xFF534D42, FS_NETWORK}, /* CIFS */
-    {0xFE534D42, FS_NETWORK}, /* SMB 2, 3 */
-    {0x01021997, FS_NETWORK}, /* 9p */
+    {0xEF53, FS_LOCAL},                      /* ext2, 3, 4 */
+    {0x58465342, FS_LOCAL},                  /* xfs */
+    {0x9123683E, FS_LOCAL},                  /* btrfs */
+    {0xCA451A4E, FS_LOCAL},                  /* bcachefs */
+    {0xF2F52010, FS_LOCAL},                  /* f2fs */
+    {0x2FC12FC1, FS_LOCAL},                  /* zfs */
+    {0x01021994, FS_LOCAL},                  /* tmpfs */
+    {0x858458F6, FS_LOCAL},                  /* ramfs */
+    {0x794C7630, FS_LOCAL},                  /* overlay */
+    {0x4D44, FS_LOCAL},                      /* FAT */
+    {0x2011BAB0, FS_LOCAL},                  /* exFAT */
+    {0x3153464A, FS_LOCAL},                  /* jfs */
+    {0x52654973, FS_LOCAL},                  /* reiserfs */
+    {0x3434, FS_LOCAL},                      /* nilfs2 */
+    {NFS, FS_NFS}, {0xFF534D42, FS_NETWORK}, /* CIFS */
+    {0xFE534D42, FS_NETWORK},                /* SMB 2, 3 */
+    {0x01021997, FS_NETWORK},                /* 9p */
 };
 
 /* "\040" is a blank; tab, newline and backslash are written likewise. */
@@ -98,8 +97,8 @@ bool file_system_mount(int fd, struct procfs_mount *mount)
 	return found;
 }
 
-/* On 9p, fstatfs(2) answers with the type of the file system that the server has.  The kernel lists 9p
- * in /proc/filesystems before anything of that type can be mounted. */
+/* On 9p, fstatfs(2) answers with the type of the file system that the server has.  The kernel lists
+ * 9p in /proc/filesystems before anything of that type can be mounted. */
 static bool may_be_9p(int fd)
 {
 	struct procfs_mount mount;
@@ -108,7 +107,8 @@ static bool may_be_9p(int fd)
 
 	if (fstat(fd, &status) == 0 && major(status.st_dev) != 0)
 		return false; /* on a disk */
-	if (process_file("/proc/filesystems", known, sizeof known) >= 0 && strstr(known, "\t9p\n") == NULL)
+	if (process_file("/proc/filesystems", known, sizeof known) >= 0 &&
+	    strstr(known, "\t9p\n") == NULL)
 		return false;
 	return !file_system_mount(fd, &mount) || strcmp(mount.type, "9p") == 0;
 }
@@ -123,7 +123,8 @@ enum file_system file_system_of(int fd)
 		return FS_SHARED;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		if (((unsigned long)status.f_type & 0xFFFFFFFF) == types[i].magic)
-			return types[i].kind == FS_LOCAL && may_be_9p(fd) ? FS_NETWORK : types[i].kind;
+			return types[i].kind == FS_LOCAL && may_be_9p(fd) ? FS_NETWORK
+			                                                  : types[i].kind;
 	return FS_SHARED;
 }
 
@@ -149,8 +150,9 @@ void file_system_device(int fd, dev_t device, unsigned *major_number, unsigned *
 
 int file_system_ask(int directory, const char *name)
 {
-	const int ask = 0x2000 /* AT_STATX_FORCE_SYNC */ | 0x1000 /* AT_EMPTY_PATH */ | AT_SYMLINK_NOFOLLOW;
-	const unsigned times = 0x40; /* STATX_MTIME */
+	const int ask =
+	    0x2000 /* AT_STATX_FORCE_SYNC */ | 0x1000 /* AT_EMPTY_PATH */ | AT_SYMLINK_NOFOLLOW;
+	const unsigned times = 0x40;  /* STATX_MTIME */
 	_Alignas(8) char answer[256]; /* struct statx, which older headers lack */
 
 	return (int)syscall(SYS_statx, directory, name, ask, times, answer);
@@ -168,8 +170,8 @@ static bool has_option(const struct procfs_mount *mount, const char *word)
 	return false;
 }
 
-/* A lock on sshfs, or by default on virtiofs, stays in this kernel; the 9p server of QEMU grants every lock that it is
- * asked for. */
+/* A lock on sshfs, or by default on virtiofs, stays in this kernel; the 9p server of QEMU grants
+ * every lock that it is asked for. */
 bool file_system_hides_all_locks(const struct procfs_mount *mount)
 {
 	static const char *const hiding[] = {"9p", "virtiofs", "fuse.sshfs"};

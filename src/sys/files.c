@@ -47,7 +47,8 @@ int descriptor_pipe(int ends[2])
 
 int descriptor_socket_pair(int ends[2])
 {
-	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 ? keep_private(ends) : -1;
+	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 ? keep_private(ends)
+	                                                                     : -1;
 }
 
 void descriptor_close_others(void)

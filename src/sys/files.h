@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/files.h - files and descriptors that the program opens for itself: where their descriptors lie, and calls made again
- * while a signal interrupts them (NFS, FUSE).  An interrupted call may have taken effect: then the next one fails with
- * EEXIST or ENOENT, which the caller is to expect. */
+/* sys/files.h - files and descriptors that the program opens for itself: where their descriptors
+ * lie, and calls made again while a signal interrupts them (NFS, FUSE).  An interrupted call may
+ * have taken effect: then the next one fails with EEXIST or ENOENT, which the caller is to
+ * expect. */
 #ifndef SEMLOCK_SYS_FILES_H
 #define SEMLOCK_SYS_FILES_H
 
@@ -10,9 +11,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Move FD, just opened, above standard error: if the caller has closed 0, 1 or 2, a file opened here must
- * not become the command's standard input or output.  Returns the new descriptor, closed at exec, or
- * -1 with errno set; then FD is closed.  -1, as of a failed open(2), stays -1, and errno as it is. */
+/* Move FD, just opened, above standard error: if the caller has closed 0, 1 or 2, a file opened
+ * here must not become the command's standard input or output.  Returns the new descriptor, closed
+ * at exec, or -1 with errno set; then FD is closed.  -1, as of a failed open(2), stays -1, and
+ * errno as it is. */
 int descriptor_above_standard(int fd);
 
 /* A pipe, both ends as above.  Returns 0, or -1 with errno set; then neither is open. */
@@ -21,8 +23,8 @@ int descriptor_pipe(int ends[2]);
 /* The same for two connected stream sockets. */
 int descriptor_socket_pair(int ends[2]);
 
-/* Close all above standard error, in a process that outlives its parent: a reader of one of the caller's
- * pipes must not wait for it. */
+/* Close all above standard error, in a process that outlives its parent: a reader of one of the
+ * caller's pipes must not wait for it. */
 void descriptor_close_others(void);
 
 /* pwrite(2), with EFBIG for a file over the limit of its size (ulimit -f), and no SIGXFSZ. */
@@ -44,7 +46,8 @@ int call_unlink(int directory, const char *name, int flags);
 /* flock(2), exclusive, with LOCK_NB alone: one that sleeps must return when a signal comes. */
 int call_try_flock(int fd);
 
-/* Rename FROM to TO, unless TO exists: EEXIST.  EINVAL, ENOSYS: the file system or the kernel cannot. */
+/* Rename FROM to TO, unless TO exists: EEXIST.  EINVAL, ENOSYS: the file system or the kernel
+ * cannot. */
 int rename_noreplace(int directory, const char *from, const char *to);
 
 #endif

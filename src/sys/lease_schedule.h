@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/lease_schedule.h - what is done when, in the time of a lease: for semlock and for its helpers.
+/* sys/lease_schedule.h - what is done when, in the time of a lease: for semlock and for its
+ *helpers.
  *
  *	  renewal sent    RENEW           TERM          KILL, LAST    end: others may enter
  *	       |------------|---------------|----------------|----------|
  *	       0           1/3             2/3             9/10         1
  *
- * The helper renews at RENEW, so that a try that fails can be repeated for as long again before semlock ends the
- * command (TERM), which then has time to end by itself.  What does not is killed (KILL) while there is time left
- * for a busy machine to find and end all processes.  The helper goes on trying until LAST: not shorter than to TERM,
- * for the lock may still be saved, and not beyond KILL, for then a lock without a command would be renewed.  A lock
- * that was so long in coming that less than the rest from ENTER is left is not entered: TERM would be near. */
+ * The helper renews at RENEW, so that a try that fails can be repeated for as long again before
+ *semlock ends the command (TERM), which then has time to end by itself.  What does not is killed
+ *(KILL) while there is time left for a busy machine to find and end all processes.  The helper goes
+ *on trying until LAST: not shorter than to TERM, for the lock may still be saved, and not beyond
+ *KILL, for then a lock without a command would be renewed.  A lock that was so long in coming that
+ *less than the rest from ENTER is left is not entered: TERM would be near. */
 #ifndef SEMLOCK_SYS_LEASE_SCHEDULE_H
 #define SEMLOCK_SYS_LEASE_SCHEDULE_H
 
@@ -27,10 +29,13 @@ enum lease_part {
 };
 
 _Static_assert(LEASE_BEAT <= LEASE_RENEW, "a slow server gets more tries");
-_Static_assert(2 * LEASE_RENEW <= LEASE_TERM, "a failed renewal can be repeated before the command is told to end");
-_Static_assert(LEASE_RENEW < LEASE_ENTER && LEASE_ENTER < LEASE_TERM, "what is entered can be renewed in time");
+_Static_assert(2 * LEASE_RENEW <= LEASE_TERM,
+    "a failed renewal can be repeated before the command is told to end");
+_Static_assert(LEASE_RENEW < LEASE_ENTER && LEASE_ENTER < LEASE_TERM,
+    "what is entered can be renewed in time");
 _Static_assert(LEASE_TERM < LEASE_KILL, "the command may end by itself");
-_Static_assert(LEASE_TERM <= LEASE_LAST && LEASE_LAST <= LEASE_KILL, "no try too few, and none for a killed command");
+_Static_assert(LEASE_TERM <= LEASE_LAST && LEASE_LAST <= LEASE_KILL,
+    "no try too few, and none for a killed command");
 _Static_assert(LEASE_KILL < LEASE_END, "the command is gone before others may enter");
 
 /* The moment of PART in a lease of so many nanoseconds that ends at END. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/locksmith_words.h - the protocol between semlock and its helpers, for both ends; semlock-locksmith(7). */
+/* sys/locksmith_words.h - the protocol between semlock and its helpers, for both ends;
+ * semlock-locksmith(7). */
 #ifndef SEMLOCK_SYS_LOCKSMITH_WORDS_H
 #define SEMLOCK_SYS_LOCKSMITH_WORDS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The first malloc() of a process makes up to four system calls and touches new pages: much of the cost of
- * a start.  A static array costs nothing. */
+/* The first malloc() of a process makes up to four system calls and touches new pages: much of the
+ * cost of a start.  A static array costs nothing. */
 #include <config.h>
 
 #include <stdalign.h>
@@ -8,7 +8,8 @@
 
 #include "sys/memory.h"
 
-/* Enough for fifty environment variables; the writable data of a static program fills three pages, and no fourth. */
+/* Enough for fifty environment variables; the writable data of a static program fills three pages,
+ * and no fourth. */
 enum { ROOM = 72 * alignof(max_align_t) };
 
 void *memory_lasting(size_t size)

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* SIZE bytes of zeros that last as long as the process, for the few small things that every start needs.
- * NULL: no memory. */
+/* SIZE bytes of zeros that last as long as the process, for the few small things that every start
+ * needs. NULL: no memory. */
 void *memory_lasting(size_t size);
 
 #endif

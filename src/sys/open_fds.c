@@ -71,8 +71,9 @@ bool procfs_lock_line(const char *line, struct procfs_lock *lock)
 bool procfs_same_lock(const struct procfs_lock *earlier, const struct procfs_lock *later)
 {
 	return later->kind == earlier->kind && later->waiting == earlier->waiting &&
-	       later->exclusive == earlier->exclusive && (later->pid == earlier->pid || later->pid == 0) &&
-	       later->first == earlier->first && later->last == earlier->last;
+	       later->exclusive == earlier->exclusive &&
+	       (later->pid == earlier->pid || later->pid == 0) && later->first == earlier->first &&
+	       later->last == earlier->last;
 }
 
 static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
@@ -80,7 +81,8 @@ static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 	struct open_fd *list = open_fds->list;
 
 	if ((open_fds->count & (open_fds->count - 1)) == 0) /* full at each power of two */
-		list = realloc(list, (open_fds->count == 0 ? 1 : 2 * open_fds->count) * sizeof *list);
+		list =
+		    realloc(list, (open_fds->count == 0 ? 1 : 2 * open_fds->count) * sizeof *list);
 	if (list == NULL) {
 		open_fds->failed = true;
 		return;
@@ -126,8 +128,8 @@ bool same_file(const struct identity *one, const struct identity *other)
 	return one->inode == other->inode && one->device == other->device;
 }
 
-/* The locks that OPEN_FD's descriptor carries; OPEN_FD alone when it carries none.  By now, the process may have
- * ended, or the number may be another file's descriptor. */
+/* The locks that OPEN_FD's descriptor carries; OPEN_FD alone when it carries none.  By now, the
+ * process may have ended, or the number may be another file's descriptor. */
 static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 {
 	char info[64], path[64], text[8192], *line, *rest;
@@ -136,8 +138,8 @@ static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 
 	snprintf(info, sizeof info, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)open_fd.pid, open_fd.fd);
-	if (process_file(info, text, sizeof text) < 0 || !open_fds_identify(AT_FDCWD, path, 0, &now) ||
-	    !same_file(&now, &open_fd.identity))
+	if (process_file(info, text, sizeof text) < 0 ||
+	    !open_fds_identify(AT_FDCWD, path, 0, &now) || !same_file(&now, &open_fd.identity))
 		return;
 	open_fd.locked = true;
 	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
@@ -198,7 +200,8 @@ void open_fds_find(struct open_fds *open_fds)
 	}
 	if (kept.count == 0) {
 		process_each(add_process, &kept);
-		open_fds->blind = kept.blind; /* of an earlier walk: what was opened since is missed, too */
+		/* of an earlier walk: what was opened since is missed, too */
+		open_fds->blind = kept.blind;
 	}
 	open_fds->failed = kept.failed;
 	for (size_t i = 0; i < kept.count; i++)
@@ -267,16 +270,17 @@ static bool is_holder(const struct holder_search *search, pid_t pid)
 {
 	struct pipe_holders *holders = search->holders;
 
-	if (!process_lives(pid) || (!process_descends(pid, holders->ancestor, holders->since, holders->except) &&
-				       (search->pipe[0] == '\0' || !has_pipe(pid, search->pipe))))
+	if (!process_lives(pid) ||
+	    (!process_descends(pid, holders->ancestor, holders->since, holders->except) &&
+		(search->pipe[0] == '\0' || !has_pipe(pid, search->pipe))))
 		return false;
 	if (kill(pid, 0) != 0 && errno == EPERM)
 		holders->refused = pid;
 	return true;
 }
 
-/* The pidfd is opened before the process is examined: the signal then reaches the process that was examined.  An old
- * kernel (ENOSYS), a container's filter (EPERM) or a limit may refuse it. */
+/* The pidfd is opened before the process is examined: the signal then reaches the process that was
+ * examined.  An old kernel (ENOSYS), a container's filter (EPERM) or a limit may refuse it. */
 static bool signal_holder(const struct holder_search *search, pid_t pid, int signo)
 {
 	int fd = pidfd_of(pid);
@@ -294,7 +298,8 @@ static bool signal_holder(const struct holder_search *search, pid_t pid, int sig
 /* Waits for PID alone: waitpid(-1) would find UNREAPED each time, and no child behind it. */
 static bool has_reaped(pid_t pid, const struct pipe_holders *holders)
 {
-	return holders->unreaped > 0 && pid != holders->unreaped && waitpid(pid, NULL, WNOHANG) == pid;
+	return holders->unreaped > 0 && pid != holders->unreaped &&
+	       waitpid(pid, NULL, WNOHANG) == pid;
 }
 
 static bool note_pid(pid_t pid, void *context)
@@ -311,14 +316,16 @@ static pid_t youngest_pid(void)
 {
 	char text[128], *last;
 
-	if (process_file("/proc/loadavg", text, sizeof text) <= 0 || (last = strrchr(text, ' ')) == NULL)
+	if (process_file("/proc/loadavg", text, sizeof text) <= 0 ||
+	    (last = strrchr(text, ' ')) == NULL)
 		return 0;
 	return (pid_t)strtol(last, NULL, 10);
 }
 
 size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 {
-	struct holder_search search = {.holders = holders, .pids = malloc(MOST_PIDS * sizeof *search.pids)};
+	struct holder_search search = {.holders = holders,
+	    .pids = malloc(MOST_PIDS * sizeof *search.pids)};
 	char self[32];
 	size_t found = 0, young = 0;
 	pid_t youngest, pid;
@@ -328,12 +335,14 @@ size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 		return 0;
 	}
 	snprintf(self, sizeof self, "/proc/self/fd/%d", holders->pipe);
-	/* Only an anonymous pipe is private to the lock; every process may have a terminal or a file open. */
-	if (readlink(self, search.pipe, sizeof search.pipe - 1) <= 0 || strncmp(search.pipe, "pipe:[", 6) != 0)
+	/* Only an anonymous pipe is private to the lock; every process may have a terminal or a
+	 * file open. */
+	if (readlink(self, search.pipe, sizeof search.pipe - 1) <= 0 ||
+	    strncmp(search.pipe, "pipe:[", 6) != 0)
 		search.pipe[0] = '\0';
 	process_each(note_pid, &search);
-	/* Youngest first, or a process that forks and ends is gone when its turn comes; PIDs above the last one that was
-	 * given are from before they began anew. */
+	/* Youngest first, or a process that forks and ends is gone when its turn comes; PIDs above
+	 * the last one that was given are from before they began anew. */
 	youngest = youngest_pid();
 	while (young < search.count && search.pids[young] <= youngest)
 		young++;

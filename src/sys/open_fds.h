@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/open_fds.h - which processes have a file open, and what they have locked of it; and which must not outlive a lock.
+/* sys/open_fds.h - which processes have a file open, and what they have locked of it; and which
+ * must not outlive a lock.
  *
- * /proc/locks names the process that took a lock.  That may have ended, while the lock lives on in a
- * descriptor that another process inherited: so each process's descriptors are read. */
+ * /proc/locks names the process that took a lock.  That may have ended, while the lock lives on in
+ * a descriptor that another process inherited: so each process's descriptors are read. */
 #ifndef SEMLOCK_SYS_OPEN_FDS_H
 #define SEMLOCK_SYS_OPEN_FDS_H
 
@@ -27,8 +28,9 @@ struct procfs_lock {
 
 enum { PROCFS_PAGE = 4096 };
 
-/* Open /proc/locks, buffered by PAGE, which must last until it is closed: as much as the kernel gives in a read.  A read
- * keeps all locks of the machine still, and between two the list may change.  NULL, with errno set: it cannot be read. */
+/* Open /proc/locks, buffered by PAGE, which must last until it is closed: as much as the kernel
+ * gives in a read.  A read keeps all locks of the machine still, and between two the list may
+ * change.  NULL, with errno set: it cannot be read. */
 FILE *procfs_locks(char page[PROCFS_PAGE]);
 
 /* A line of /proc/locks, or of /proc/PID/fdinfo/N with "lock:" before it.  Returns false for
@@ -46,11 +48,12 @@ struct identity {
 
 bool same_file(const struct identity *one, const struct identity *other);
 
-/* Fill FILE for NAME in DIRECTORY, without waiting for a network file system's server that does not answer.  FLAGS: 0, or
- * AT_SYMLINK_NOFOLLOW.  Returns false if it is not there. */
+/* Fill FILE for NAME in DIRECTORY, without waiting for a network file system's server that does not
+ * answer.  FLAGS: 0, or AT_SYMLINK_NOFOLLOW.  Returns false if it is not there. */
 bool open_fds_identify(int directory, const char *name, int flags, struct identity *file);
 
-/* A descriptor on one of the files, and one lock that it carries; a descriptor that carries two is there twice. */
+/* A descriptor on one of the files, and one lock that it carries; a descriptor that carries two is
+ * there twice. */
 struct open_fd {
 	pid_t pid;
 	int fd;
@@ -72,7 +75,8 @@ struct open_fds {
 /* Add the descriptors of all processes. */
 void open_fds_find(struct open_fds *open_fds);
 
-/* From now on, one walk over all processes serves all searches; each reads anew what its files have locked. */
+/* From now on, one walk over all processes serves all searches; each reads anew what its files have
+ * locked. */
 void open_fds_keep_walk(void);
 
 /* The next search walks anew, if a walk is kept. */
@@ -87,20 +91,23 @@ void open_fds_forget(struct open_fds *open_fds);
  * kernel does not tell. */
 int open_fds_same_description(pid_t p, int a, pid_t q, int b);
 
-/* ---- the processes that must not outlive a lock: those that have its pipe open, and the descendants of the process that
- * started the command ---- */
+/* ---- the processes that must not outlive a lock: those that have its pipe open, and the
+ * descendants of the process that started the command ---- */
 
 struct pipe_holders {
-	int pipe;                 /* a descriptor of the pipe; -1: no pipe */
-	pid_t ancestor;           /* the descendants of this process; 0: none */
-	unsigned long long since; /* no child of ANCESTOR that started earlier: process_stat()'s ticks */
-	pid_t except;             /* never this process, nor its descendants; 0: no exception */
-	pid_t unreaped;           /* this child stays a zombie, and all others are waited for; 0: no child is */
-	pid_t refused;            /* filled: a process that this one may not signal */
+	int pipe;       /* a descriptor of the pipe; -1: no pipe */
+	pid_t ancestor; /* the descendants of this process; 0: none */
+	/* no child of ANCESTOR that started earlier: process_stat()'s ticks */
+	unsigned long long since;
+	pid_t except; /* never this process, nor its descendants; 0: no exception */
+	/* this child stays a zombie, and all others are waited for; 0: no child is */
+	pid_t unreaped;
+	pid_t refused; /* filled: a process that this one may not signal */
 };
 
-/* Send SIGNO to all holders but this process; 0: only count.  Returns how many live, or have been reaped.  A process
- * that is forked during the search may be missed: call again until no process is left, and none has been reaped. */
+/* Send SIGNO to all holders but this process; 0: only count.  Returns how many live, or have been
+ * reaped.  A process that is forked during the search may be missed: call again until no process is
+ * left, and none has been reaped. */
 size_t pipe_holders_signal(struct pipe_holders *holders, int signo);
 
 /* Reap all children that have ended.  Returns whether there was one. */

@@ -33,7 +33,8 @@ ssize_t process_file(const char *path, char *text, size_t size)
 
 	if (fd < 0)
 		return -1;
-	while ((size_t)used < size - 1 && (got = read(fd, text + used, size - 1 - (size_t)used)) > 0)
+	while (
+	    (size_t)used < size - 1 && (got = read(fd, text + used, size - 1 - (size_t)used)) > 0)
 		used += got;
 	errnum = errno;
 	close(fd);
@@ -77,9 +78,10 @@ bool procfs_ended(char state)
 	return state == 'Z' || state == 'X';
 }
 
-/* In a time namespace, the kernel adds this many ns to the time since boot and to a process's start, but a
- * record is read in others, too.  0xEFFFFFFA: the machine's first time namespace.  Each thread reads the offset
- * for itself: that of a thread which is still reading would be 0, and a living holder taken for dead. */
+/* In a time namespace, the kernel adds this many ns to the time since boot and to a process's
+ * start, but a record is read in others, too.  0xEFFFFFFA: the machine's first time namespace. Each
+ * thread reads the offset for itself: that of a thread which is still reading would be 0, and a
+ * living holder taken for dead. */
 static int64_t boottime_offset(void)
 {
 	static _Thread_local int64_t offset;
@@ -182,8 +184,8 @@ static bool is_younger_child(pid_t pid, void *context)
 	struct child_search *search = context;
 	struct procfs_stat stat;
 
-	if (process_stat(pid, &stat) && stat.parent == search->parent && !procfs_ended(stat.state) &&
-	    stat.started >= search->started) {
+	if (process_stat(pid, &stat) && stat.parent == search->parent &&
+	    !procfs_ended(stat.state) && stat.started >= search->started) {
 		search->found = pid;
 		search->started = stat.started;
 	}
@@ -243,8 +245,8 @@ int64_t process_start(unsigned long long started)
 	int64_t up, now, age;
 	int tries = 0;
 
-	/* Both clocks at one moment: a process that loses the CPU between the two calls asks again, or two runs would
-	 * report starts a second apart. */
+	/* Both clocks at one moment: a process that loses the CPU between the two calls asks again,
+	 * or two runs would report starts a second apart. */
 	do {
 		up = clock_boottime();
 		now = clock_realtime();
@@ -283,7 +285,8 @@ bool process_child_lives(pid_t child)
 {
 	siginfo_t ended = {0};
 
-	return waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+	return waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       ended.si_pid == 0;
 }
 
 void process_child_signal(pid_t child, int pidfd, int signo)

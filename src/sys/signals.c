@@ -76,8 +76,8 @@ static void fire_after(int64_t after)
 	timer_settime(timer, 0, &when, NULL);
 }
 
-/* The delivery interrupts the call.  The pause doubles: at a constant pace, a process that is traced, or that
- * hardly runs, would do nothing but handle the signal. */
+/* The delivery interrupts the call.  The pause doubles: at a constant pace, a process that is
+ * traced, or that hardly runs, would do nothing but handle the signal. */
 static void wakeup_fire(int signo)
 {
 	int saved = errno, ms = pause_ms;
@@ -93,7 +93,8 @@ static void wakeup_fire(int signo)
 int wakeup_set(int64_t after, struct error *error)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = WAKEUP_SIGNAL};
-	struct sigaction action = {.sa_handler = wakeup_fire}; /* no SA_RESTART: calls must return */
+	/* no SA_RESTART: calls must return */
+	struct sigaction action = {.sa_handler = wakeup_fire};
 	sigset_t only_wakeup = signals_only(WAKEUP_SIGNAL);
 
 	if (after == INT64_MAX) {
@@ -112,7 +113,8 @@ int wakeup_set(int64_t after, struct error *error)
 	return 0;
 }
 
-/* A signal that is pending then was delivered to wakeup_fire() before the timer was gone: none reaches the command. */
+/* A signal that is pending then was delivered to wakeup_fire() before the timer was gone: none
+ * reaches the command. */
 void wakeup_off(void)
 {
 	if (!ticking)
@@ -127,14 +129,15 @@ void wakeup_off(void)
 
 static pid_t parent;   /* 0: in another PID namespace: its end cannot be seen otherwise */
 static pid_t watching; /* this process; 0: parent_watch() has not been called */
-/* A stopped process acts on SIGCONT, and on no other signal but KILL.  It comes from others, too, and from the kernel also
- * when only the thread of the parent ends that started this process: the parent's PID tells.  Where that cannot be seen,
- * it has to be a signal that nobody else sends. */
+/* A stopped process acts on SIGCONT, and on no other signal but KILL.  It comes from others, too,
+ * and from the kernel also when only the thread of the parent ends that started this process: the
+ * parent's PID tells.  Where that cannot be seen, it has to be a signal that nobody else sends. */
 #define PARENT_SIGNAL (parent == 0 ? SIGPWR : SIGCONT)
 
 bool parent_ended_by(int signo)
 {
-	return watching != 0 && watching == getpid() && signo == PARENT_SIGNAL && (parent == 0 || getppid() != parent);
+	return watching != 0 && watching == getpid() && signo == PARENT_SIGNAL &&
+	       (parent == 0 || getppid() != parent);
 }
 
 static void end_with_parent(int signo)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/signals.h - signal masks, waiting for signals, threads that receive none; a timer that ends a sleep, and the end of
- * the process that started this one, as signals. */
+/* sys/signals.h - signal masks, waiting for signals, threads that receive none; a timer that ends a
+ * sleep, and the end of the process that started this one, as signals. */
 #ifndef SEMLOCK_SYS_SIGNALS_H
 #define SEMLOCK_SYS_SIGNALS_H
 
@@ -23,20 +23,22 @@ bool signals_ignored(int signo);
 /* sigtimedwait(2) of at most TIME ns; INT64_MAX: without a limit. */
 int signals_wait(const sigset_t *signals, siginfo_t *info, int64_t time);
 
-/* Start THREAD (NULL: it is not waited for), which runs MAIN(ARGUMENT) on a small stack and receives no signal.
- * Returns 0, or an errno. */
+/* Start THREAD (NULL: it is not waited for), which runs MAIN(ARGUMENT) on a small stack and
+ * receives no signal. Returns 0, or an errno. */
 int signals_free_thread(pthread_t *thread, void *(*main)(void *), void *argument);
 
 /* ---- a timer that wakes a lock call which sleeps in the kernel ----
  *
- * A one-shot timer may fire just before the call goes to sleep, which then sleeps for ever.  This timer
- * fires again, after 1, 2, 4 and at last every 64 ms, until it is turned off.
+ * A one-shot timer may fire just before the call goes to sleep, which then sleeps for ever.  This
+ * timer fires again, after 1, 2, 4 and at last every 64 ms, until it is turned off.
  *
- * Its signal is SIGIO: a descriptor with O_ASYNC wakes the call as well.  The caller may have SIGALRM blocked, ignored
- * or pending ("alarm(5), exec semlock"), and the command inherits that unchanged. */
+ * Its signal is SIGIO: a descriptor with O_ASYNC wakes the call as well.  The caller may have
+ * SIGALRM blocked, ignored or pending ("alarm(5), exec semlock"), and the command inherits that
+ * unchanged. */
 
-/* From AFTER nanoseconds on, a call that sleeps fails with EINTR, until wakeup_off(); a second wakeup_set()
- * moves the first, and AFTER INT64_MAX is wakeup_off().  Returns 0, or -1 with ERROR filled: no timer is left. */
+/* From AFTER nanoseconds on, a call that sleeps fails with EINTR, until wakeup_off(); a second
+ * wakeup_set() moves the first, and AFTER INT64_MAX is wakeup_off().  Returns 0, or -1 with ERROR
+ * filled: no timer is left. */
 int wakeup_set(int64_t after, struct error *error);
 
 /* Stop the timer, and restore the signal's disposition and the mask. */
@@ -44,12 +46,13 @@ void wakeup_off(void);
 
 /* ---- the end of the process that started this one ---- */
 
-/* From now on the end of the parent ends this process, as SIGTERM does, or, where all signals are blocked, is received
- * as a signal: parent_ended_by().  SIGTERM is neither ignored nor blocked any more.  Not inherited by a child.  Returns
- * false if the parent has ended already. */
+/* From now on the end of the parent ends this process, as SIGTERM does, or, where all signals are
+ * blocked, is received as a signal: parent_ended_by().  SIGTERM is neither ignored nor blocked any
+ * more.  Not inherited by a child.  Returns false if the parent has ended already. */
 bool parent_watch(void);
 
-/* SIGNO has been received, SIGCONT or SIGPWR among others: has parent_watch() asked for it, and the parent ended? */
+/* SIGNO has been received, SIGCONT or SIGPWR among others: has parent_watch() asked for it, and the
+ * parent ended? */
 bool parent_ended_by(int signo);
 
 #endif

@@ -3,8 +3,8 @@
  *
  *   bench SEMLOCK STATIC_SEMLOCK CROWD LEAST STATIC_LEAST ROUNDS PART...
  *
- * PART is start, crowds (drain is a part of that), files, servers, counts, growth.  The table goes to
- * standard output, its figures also to the file bench.tsv, for tests/benchmark/plot. */
+ * PART is start, crowds (drain is a part of that), files, servers, counts, growth.  The table goes
+ * to standard output, its figures also to the file bench.tsv, for tests/benchmark/plot. */
 #include <config.h>
 
 #include <stdio.h>
@@ -30,10 +30,12 @@ static void say_where(void)
 	uname(&system);
 	getloadavg(load, 1);
 	strftime(date, sizeof date, "%Y-%m-%d", localtime(&today));
-	snprintf(line, sizeof line, "%s, Linux %s, %ld processors, load %.1f, %s", date, system.release,
-	    sysconf(_SC_NPROCESSORS_ONLN), load[0], output_of("flock --version"));
+	snprintf(line, sizeof line, "%s, Linux %s, %ld processors, load %.1f, %s", date,
+	    system.release, sysconf(_SC_NPROCESSORS_ONLN), load[0], output_of("flock --version"));
 	line[strcspn(line, "\n")] = '\0';
-	printf("%s, LC_ALL=C\nratios to the first line of each contest: median [lowest - highest]\n", line);
+	printf(
+	    "%s, LC_ALL=C\nratios to the first line of each contest: median [lowest - highest]\n",
+	    line);
 	if (file == NULL)
 		return;
 	fprintf(file, "made\t%s\n", line);
@@ -46,8 +48,12 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*hold)(void);
 	} parts[] = {
-	    {"start", bench_start}, {"crowds", bench_crowds}, {"files", bench_files},
-	    {"counts", bench_counts}, {"growth", bench_growth}, {"drain", bench_drain},
+	    {"start", bench_start},
+	    {"crowds", bench_crowds},
+	    {"files", bench_files},
+	    {"counts", bench_counts},
+	    {"growth", bench_growth},
+	    {"drain", bench_drain},
 	    {"servers", bench_servers},
 	};
 
@@ -57,7 +63,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench: see the comment at the top of its source\n");
 		return 64;
 	}
-	tools = (struct tools){argv[1], argv[2], argv[3], {argv[4], argv[5]}, argv[0], atoi(argv[6])};
+	tools =
+	    (struct tools){argv[1], argv[2], argv[3], {argv[4], argv[5]}, argv[0], atoi(argv[6])};
 	setenv("LC_ALL", "C", 1); /* flock(1) needs more time in other locales */
 	say_where();
 	for (int i = 7; i < argc; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* bench.h - what semlock costs, compared with other installed tools.
  *
- * A contest is one task, and its entrants are ways of doing it.  In a round every entrant runs several
- * times, the first place rotates, and the better quarter of its runs counts; so a round gives one ratio
- * to the first entrant, which depends little on the speed and load of the machine.  The table has the
- * median of the ratios, the lowest and the highest. */
+ * A contest is one task, and its entrants are ways of doing it.  In a round every entrant runs
+ * several times, the first place rotates, and the better quarter of its runs counts; so a round
+ * gives one ratio to the first entrant, which depends little on the speed and load of the machine.
+ * The table has the median of the ratios, the lowest and the highest. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -28,7 +28,7 @@ struct goal {
 struct contest {
 	const char *title, *key; /* for the table, and for the plot */
 	double (*measure)(const struct entrant *entrant, int number); /* seconds, or a count */
-	int number; /* the count for MEASURE */
+	int number;                                                   /* the count for MEASURE */
 	int rounds, repeats;
 	const struct entrant *entrants;
 	const struct goal *goals;

@@ -101,7 +101,8 @@ static const struct result *named(const struct result *results, int count, const
 }
 
 /* A goal that does not compare with the first line has a line of its own. */
-static void print_result(const struct contest *contest, const struct result *results, int count, int i)
+static void print_result(const struct contest *contest, const struct result *results, int count,
+    int i)
 {
 	const struct result *base = &results[0], *than;
 	struct spread ratio = compare(&results[i], base, contest->rounds);
@@ -119,8 +120,8 @@ static void print_result(const struct contest *contest, const struct result *res
 			printf("   target %.2f: %s", most, judge(ratio.median, most));
 		} else {
 			ratio = compare(&results[i], than, contest->rounds);
-			printf("\n  %30s / %-12s %6.2f [%.2f - %.2f]   target %.2f: %s", "", goal->than,
-			    ratio.median, ratio.low, ratio.high, goal->most,
+			printf("\n  %30s / %-12s %6.2f [%.2f - %.2f]   target %.2f: %s", "",
+			    goal->than, ratio.median, ratio.low, ratio.high, goal->most,
 			    judge(ratio.median, goal->most));
 		}
 	}
@@ -149,7 +150,8 @@ static void go_round(const struct contest *contest, struct result *results, int 
 	for (int turn = 0; turn < contest->repeats; turn++)
 		for (int i = 0; i < count; i++) {
 			which = (round + turn + i) % count;
-			took[which][turn] = contest->measure(results[which].entrant, contest->number);
+			took[which][turn] =
+			    contest->measure(results[which].entrant, contest->number);
 		}
 	for (int i = 0; i < count; i++)
 		results[i].took[round] = best_quarter(took[i], contest->repeats);

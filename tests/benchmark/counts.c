@@ -23,8 +23,10 @@ static void system_calls(const struct way *way)
 	const char *count;
 
 	snprintf(command, sizeof command,
-	    "strace -o bench.trace %s >/dev/null 2>&1; awk '/^[a-z_0-9]+[(]/ && execs < 2 { calls++ } "
-	    "/^execve[(]/ { execs++ } END { print calls }' bench.trace", way->command);
+	    "strace -o bench.trace %s >/dev/null 2>&1; awk '/^[a-z_0-9]+[(]/ && execs < 2 { "
+	    "calls++ } "
+	    "/^execve[(]/ { execs++ } END { print calls }' bench.trace",
+	    way->command);
 	count = output_of(command);
 	if (strtod(count, NULL) > 1)
 		print_value("calls", way->name, strtod(count, NULL), way->most);
@@ -40,7 +42,8 @@ static void instructions(const struct way *way)
 	    "valgrind --tool=callgrind --callgrind-out-file=/dev/null %s 2>&1", way->command);
 	at = strstr(output_of(command), "Collected : ");
 	if (at != NULL)
-		print_value("instructions", way->name, strtod(at + strlen("Collected : "), NULL), -1);
+		print_value("instructions", way->name, strtod(at + strlen("Collected : "), NULL),
+		    -1);
 }
 
 static int by_number(const void *a, const void *b)
@@ -50,8 +53,8 @@ static int by_number(const void *a, const void *b)
 	return *one - *other;
 }
 
-/* With the command's page faults, which are a part of the time.  The median, for the number depends on where the kernel
- * happens to put the program. */
+/* With the command's page faults, which are a part of the time.  The median, for the number depends
+ * on where the kernel happens to put the program. */
 static void page_faults(const struct way *way, double most)
 {
 	enum { STARTS = 21 };

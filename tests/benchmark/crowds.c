@@ -67,13 +67,14 @@ static void hand_on(int waiters, int rounds, int repeats, double most)
 		{"semlock", {tools.semlock, LOCK, TRUE}, 0},
 		{"static semlock", {tools.small, LOCK, TRUE}, 0},
 		{NULL, {NULL}, 0},
-	    }, goals});
+	    },
+	    goals});
 }
 
 static void hand_on_holds(void)
 {
-	static const struct goal goals[] = {
-	    {"semlock", "flock", 1.10}, {"static semlock", "flock", 1.10}, {NULL, NULL, 0}};
+	static const struct goal goals[] = {{"semlock", "flock", 1.10},
+	    {"static semlock", "flock", 1.10}, {NULL, NULL, 0}};
 
 	contest(&(struct contest){"20 asleep, each then holds 1 ms", "hand-on-holds", handed_on, 20,
 	    tools.rounds / 2 + 1, 1,
@@ -82,14 +83,16 @@ static void hand_on_holds(void)
 		{"semlock", {tools.semlock, LOCK, tools.self, "nap", "1000"}, 0},
 		{"static semlock", {tools.small, LOCK, tools.self, "nap", "1000"}, 0},
 		{NULL, {NULL}, 0},
-	    }, goals});
+	    },
+	    goals});
 }
 
 /* GOAL: the ratio of static semlock to flock(1) to reach, or -1. */
 static void drain(const char *title, const char *key, const char *command,
     double (*measure)(const struct entrant *entrant, int number), double goal)
 {
-	const struct goal goals[] = {{goal > 0 ? "static semlock" : "", "flock", goal}, {NULL, NULL, 0}};
+	const struct goal goals[] = {{goal > 0 ? "static semlock" : "", "flock", goal},
+	    {NULL, NULL, 0}};
 
 	if (command[0] == '\0')
 		return;
@@ -103,7 +106,8 @@ static void drain(const char *title, const char *key, const char *command,
 		{"the least there can be", {tools.least[0], LOCK, command}, 0},
 		{"the least, static", {tools.least[1], LOCK, command}, 0},
 		{NULL, {NULL}, 0},
-	    }, goals});
+	    },
+	    goals});
 }
 
 /* Most of the processor time of 1,000 times true(1) is the start of true(1), which no lock tool
@@ -125,7 +129,8 @@ static double crowd_says(const char *tool, const char *arguments, const char *wo
 
 	if (tool[0] == '\0')
 		return -1;
-	snprintf(command, sizeof command, "rm -f " LOCK " bench.log; %s %s %s " LOCK, tools.crowd, arguments, tool);
+	snprintf(command, sizeof command, "rm -f " LOCK " bench.log; %s %s %s " LOCK, tools.crowd,
+	    arguments, tool);
 	at = strstr(output_of(command), word);
 	return at == NULL ? -1 : strtod(at + strlen(word), NULL);
 }
@@ -143,8 +148,10 @@ static void order(void)
 	print_title("300 waiters asleep, 75 of them killed: pairs served in the wrong order");
 	for (int i = 0; i <= last; i++)
 		print_value("inversions", names[i],
-		    crowd_says(paths[i], "line 300 75 7 bench.log", "inversions "), i == 0 ? -1 : 0);
-	print_title("a writer among 8 endless readers of 20 ms: its longest wait, us (flock(1)'s is endless)");
+		    crowd_says(paths[i], "line 300 75 7 bench.log", "inversions "),
+		    i == 0 ? -1 : 0);
+	print_title("a writer among 8 endless readers of 20 ms: its longest wait, us (flock(1)'s "
+		    "is endless)");
 	for (int i = 1; i <= last; i++)
 		print_value("writer", names[i],
 		    crowd_says(paths[i], "writer 8 20 20000", "longest-wait-us "), 40000);

@@ -13,8 +13,8 @@
 
 /* The tools, each by its method; MOST: the ratio to flock(1) to reach, or -1. */
 static void among_methods(const char *title, const char *key,
-    double (*measure)(const struct entrant *entrant, int number), int number, int rounds, int repeats,
-    double most)
+    double (*measure)(const struct entrant *entrant, int number), int number, int rounds,
+    int repeats, double most)
 {
 	const char *tool = tools.small[0] != '\0' ? tools.small : tools.semlock;
 	const struct entrant entrants[] = {
@@ -28,9 +28,12 @@ static void among_methods(const char *title, const char *key,
 	    {NULL, {NULL}, 0},
 	};
 	const struct goal goals[] = {
-	    {"semlock -m excl", "flock", most}, {"semlock -m link", "flock", most},
-	    {"semlock -m mkdir", "flock", most}, {"semlock -m rename", "flock", most},
-	    {"semlock -m symlink", "flock", most}, {NULL, NULL, 0},
+	    {"semlock -m excl", "flock", most},
+	    {"semlock -m link", "flock", most},
+	    {"semlock -m mkdir", "flock", most},
+	    {"semlock -m rename", "flock", most},
+	    {"semlock -m symlink", "flock", most},
+	    {NULL, NULL, 0},
 	};
 
 	contest(&(struct contest){title, key, measure, number, rounds, repeats, entrants,
@@ -39,7 +42,8 @@ static void among_methods(const char *title, const char *key,
 
 /* lockfile(1) and dotlockfile(1) poll once a second or less often. */
 static void among_others(const char *title, const char *key,
-    double (*measure)(const struct entrant *entrant, int number), int number, int rounds, int repeats)
+    double (*measure)(const struct entrant *entrant, int number), int number, int rounds,
+    int repeats)
 {
 	const struct entrant entrants[] = {
 	    {"semlock -m link", {tools.semlock, "-m", "link", "bench.link", TRUE}, 0},
@@ -63,8 +67,10 @@ void bench_files(void)
 	among_methods("2 started at once", "file-2", drained, 2, tools.rounds / 2 + 1, 5, 5);
 	among_methods("10 started at once", "file-10", drained, 10, tools.rounds / 2 + 1, 3, 2);
 	among_methods("100 started at once", "file-100", drained, 100, few, 1, 2);
-	among_methods("100 started at once: processor time", "file-100-cpu", drained_cpu, 100, few, 1, 3);
-	among_methods("1,000 started at once", "file-1000", drained, 1000, tools.rounds / 10 + 1, 1, 2);
+	among_methods("100 started at once: processor time", "file-100-cpu", drained_cpu, 100, few,
+	    1, 3);
+	among_methods("1,000 started at once", "file-1000", drained, 1000, tools.rounds / 10 + 1, 1,
+	    2);
 	among_others("5 started at once, other people's", "file-5-others", drained, 5, 2, 1);
 	unlink("bench.rename");
 }

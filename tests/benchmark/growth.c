@@ -97,7 +97,8 @@ static double with_locks(const char *tool, int size)
 
 	mkdir("bench.locks", 0755);
 	for (int i = 1; i < size; i++)
-		used += (size_t)snprintf(script + used, sizeof script - used, " -f bench.locks/%d", i);
+		used +=
+		    (size_t)snprintf(script + used, sizeof script - used, " -f bench.locks/%d", i);
 	snprintf(script + used, sizeof script - used, " bench.locks/0 %s", TRUE);
 	return mean(&(struct entrant){"", {"sh", "-c", script}, 0});
 }

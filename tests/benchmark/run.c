@@ -76,8 +76,9 @@ bool run(const struct entrant *entrant)
 		pid = start(words);
 		if (pid < 0 || waitpid(pid, &status, 0) < 0)
 			return false;
-		ok = WIFEXITED(status) && (entrant->status < 0 ? WEXITSTATUS(status) != 0
-							      : WEXITSTATUS(status) == entrant->status);
+		ok = WIFEXITED(status) &&
+		     (entrant->status < 0 ? WEXITSTATUS(status) != 0
+					  : WEXITSTATUS(status) == entrant->status);
 		while (*words != NULL && strcmp(*words, ";") != 0)
 			words++;
 		if (*words == NULL)
@@ -127,7 +128,8 @@ static bool has_ended(pid_t pid)
 {
 	siginfo_t info = {0};
 
-	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid == pid;
 }
 
 void until_asleep(pid_t pid)
@@ -147,5 +149,6 @@ void until_asleep(pid_t pid)
 			close(fd);
 		text[got > 0 ? got : 0] = '\0';
 		call = text[0] >= '0' && text[0] <= '9' ? strtol(text, NULL, 10) : -1;
-	} while (!is_fcntl(call) && call != SYS_flock && !is_sleep(call) && !is_poll(call) && !has_ended(pid));
+	} while (!is_fcntl(call) && call != SYS_flock && !is_sleep(call) && !is_poll(call) &&
+		 !has_ended(pid));
 }

@@ -21,12 +21,14 @@ static bool find_servers(void)
 	snprintf(ftp_url, sizeof ftp_url, "ftp://lock@%s/bench", ftp);
 	snprintf(ftp_loop, sizeof ftp_loop,
 	    "server=ftp://%s/; until %s -Q 'MKD bench.dir' $server; do sleep .05; done; " TRUE
-	    "; %s -Q 'RMD bench.dir' $server", ftp, curl, curl);
+	    "; %s -Q 'RMD bench.dir' $server",
+	    ftp, curl, curl);
 	return true;
 }
 
 static void among(const char *title, const char *key,
-    double (*measure)(const struct entrant *entrant, int number), int number, int rounds, int repeats)
+    double (*measure)(const struct entrant *entrant, int number), int number, int rounds,
+    int repeats)
 {
 	contest(&(struct contest){title, key, measure, number, rounds, repeats,
 	    (const struct entrant[]){
@@ -35,7 +37,8 @@ static void among(const char *title, const char *key,
 		{"semlock ftp://", {tools.semlock, ftp_url, TRUE}, 0},
 		{"a loop of curl -Q MKD", {"sh", "-c", ftp_loop}, 0},
 		{NULL, {NULL}, 0},
-	    }, NULL});
+	    },
+	    NULL});
 }
 
 void bench_servers(void)
@@ -44,6 +47,7 @@ void bench_servers(void)
 		print_title("locks on a server: left out, no server was started");
 		return;
 	}
-	among("a lock on a server, nobody else there", "server-wrap", one_run, 0, tools.rounds / 2 + 1, 3);
+	among("a lock on a server, nobody else there", "server-wrap", one_run, 0,
+	    tools.rounds / 2 + 1, 3);
 	among("10 started at once", "server-10", drained, 10, tools.rounds / 4 + 1, 1);
 }

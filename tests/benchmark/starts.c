@@ -71,10 +71,11 @@ static void refuse(void)
 	    {"busybox flock -n", {"busybox", "flock", "-n", LOCK, TRUE}, -1},
 	    {NULL, {NULL}, 0},
 	};
-	static const struct goal goals[] = {{"static semlock -n", "flock -n", .30}, {NULL, NULL, 0}};
+	static const struct goal goals[] = {{"static semlock -n", "flock -n", .30},
+	    {NULL, NULL, 0}};
 
-	contest(&(struct contest){"TOOL -n LOCK, refused", "refuse", refusal, 0, tools.rounds,
-	    20, entrants, goals});
+	contest(&(struct contest){"TOOL -n LOCK, refused", "refuse", refusal, 0, tools.rounds, 20,
+	    entrants, goals});
 }
 
 static void give_up(void)
@@ -85,7 +86,8 @@ static void give_up(void)
 	    {"static semlock -w", {tools.small, "-w", "0.05", LOCK, TRUE}, -1},
 	    {NULL, {NULL}, 0},
 	};
-	static const struct goal goals[] = {{"static semlock -w", "flock -w", .50}, {NULL, NULL, 0}};
+	static const struct goal goals[] = {{"static semlock -w", "flock -w", .50},
+	    {NULL, NULL, 0}};
 
 	contest(&(struct contest){"TOOL -w 0.05 LOCK, busy: how much later than asked", "overshoot",
 	    overshoot, 0, tools.rounds, 5, entrants, goals});
@@ -99,15 +101,18 @@ static void from_sh(void)
 
 	for (int i = 0; i < 3; i++)
 		snprintf(script[i], sizeof script[i],
-		    "exec 9>>" LOCK "; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do %s 9 || exit 9; done",
+		    "exec 9>>" LOCK "; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 "
+		    "20; do %s 9 || exit 9; done",
 		    names[i]);
-	contest(&(struct contest){"TOOL 9, twenty times in a shell", "fd", one_run, 0, tools.rounds, 1,
-	    (const struct entrant[]){
-		{"flock", {"sh", "-c", script[0]}, 0},
-		{"semlock", {"sh", "-c", script[1]}, 0},
-		{"static semlock", {tools.small[0] == '\0' ? "" : "sh", "-c", script[2]}, 0},
-		{NULL, {NULL}, 0},
-	    }, NULL});
+	contest(
+	    &(struct contest){"TOOL 9, twenty times in a shell", "fd", one_run, 0, tools.rounds, 1,
+		(const struct entrant[]){
+		    {"flock", {"sh", "-c", script[0]}, 0},
+		    {"semlock", {"sh", "-c", script[1]}, 0},
+		    {"static semlock", {tools.small[0] == '\0' ? "" : "sh", "-c", script[2]}, 0},
+		    {NULL, {NULL}, 0},
+		},
+		NULL});
 }
 
 /* A Perl program: apart from the others, since it is far slower. */
@@ -119,7 +124,8 @@ static void sem(void)
 		{"semlock -j 4", {tools.semlock, "-j", "4", LOCK ".slots", TRUE}, 0},
 		{"sem -j 4 --fg", {"sem", "-j", "4", "--fg", "--id", "bench", TRUE}, 0},
 		{NULL, {NULL}, 0},
-	    }, NULL});
+	    },
+	    NULL});
 	unlink(LOCK ".slots");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of a semlock-locksmith, as semlock reads them: cut into lines from pieces of any length,
- * and numbers parsed out of them. */
+/* The lines of a semlock-locksmith, as semlock reads them: cut into lines from pieces of any
+ * length, and numbers parsed out of them. */
 #include <config.h>
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Durations: at most a century, negative only with a sign, equal to the value of the digits; a refused
- * text leaves the variable alone. */
+/* Durations: at most a century, negative only with a sign, equal to the value of the digits; a
+ * refused text leaves the variable alone. */
 #include <config.h>
 
 #include "sys/deadline.h"

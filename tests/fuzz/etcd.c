@@ -54,7 +54,8 @@ static void answer(struct protobuf message)
 
 	while (protobuf_next(&rest, &field))
 		MUST(field.number > 0 && rest.at <= message.end &&
-		     (field.bytes.at == NULL || (field.bytes.at >= message.at && field.bytes.end <= rest.at)));
+		     (field.bytes.at == NULL ||
+			 (field.bytes.at >= message.at && field.bytes.end <= rest.at)));
 	MUST(protobuf_whole(message) == (rest.at == message.end));
 	places(message);
 	keys_of_all(message);
@@ -62,15 +63,18 @@ static void answer(struct protobuf message)
 	places(etcd_wire_inner(message, 0));
 }
 
-/* The events of a watch that has been given TEXT, SIZE bytes at a time, up to the first refused message. */
+/* The events of a watch that has been given TEXT, SIZE bytes at a time, up to the first refused
+ * message. */
 static int heard(char *text, size_t length, size_t size)
 {
-	struct etcd_watch watch = {.call = {.received.limit = LONGEST_EVENT, .hear = watch_hear, .data = &watch}};
+	struct etcd_watch watch = {
+	    .call = {.received.limit = LONGEST_EVENT, .hear = watch_hear, .data = &watch}};
 	bool refused = false;
 	int result;
 
 	for (size_t at = 0; at < length && !refused; at += size)
-		refused = receive(text + at, 1, size < length - at ? size : length - at, &watch.call) == 0;
+		refused = receive(text + at, 1, size < length - at ? size : length - at,
+			      &watch.call) == 0;
 	result = refused * 4 + watch.deleted * 2 + watch.event;
 	MUST(watch.event || !watch.deleted);
 	buffer_clear(&watch.call.received);
@@ -81,13 +85,16 @@ static int heard(char *text, size_t length, size_t size)
 static void keepalive(char *text, size_t size)
 {
 	static const char *const names[] = {"grpc-status: ", "grpc-message: "};
-	struct grpc_call call = {.received.limit = LONGEST_EVENT, .stream = true, .status = GRPC_NONE,
+	struct grpc_call call = {.received.limit = LONGEST_EVENT,
+	    .stream = true,
+	    .status = GRPC_NONE,
 	    .transfer = {.ended = true}};
 	char header[600];
 	struct protobuf message;
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		size_t name = strlen(names[i]), length = size < sizeof header - name ? size : sizeof header - name;
+		size_t name = strlen(names[i]),
+		       length = size < sizeof header - name ? size : sizeof header - name;
 
 		memcpy(header, names[i], name);
 		memcpy(header + name, text, length);
@@ -111,7 +118,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(text, data, size);
 	answer((struct protobuf){(unsigned char *)text, (unsigned char *)text + size});
 	if (size > PROTOBUF_PREFIX)
-		answer((struct protobuf){(unsigned char *)text + PROTOBUF_PREFIX, (unsigned char *)text + size});
+		answer((struct protobuf){(unsigned char *)text + PROTOBUF_PREFIX,
+		    (unsigned char *)text + size});
 	if (size > 0) {
 		MUST(heard(text, size, size) == heard(text, size, 3));
 		keepalive(text, size);

@@ -17,12 +17,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A condition on the parser's result: an assert() that no build leaves out. */
-#define MUST(e)                                                                                    \
-	do {                                                                                       \
-		if (!(e)) {                                                                        \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #e);            \
-			abort();                                                                   \
-		}                                                                                  \
+#define MUST(e) \
+	do { \
+		if (!(e)) { \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #e); \
+			abort(); \
+		} \
 	} while (0)
 
 /* A copy of the SIZE bytes at DATA, with a zero behind it, of just that size, so that the

@@ -97,7 +97,8 @@ static void values(const struct request *o)
 	MUST(o->run_timeout >= 0 && o->kill_after >= 0);
 	MUST(o->busy_status >= 0 && o->busy_status <= 255);
 	MUST(o->spec.slots <= SLOTS_MOST && o->spec.create_mode <= 0777);
-	MUST(o->signal >= 0 && o->signal < NSIG && o->preempt_signal >= 0 && o->preempt_signal < NSIG);
+	MUST(o->signal >= 0 && o->signal < NSIG && o->preempt_signal >= 0 &&
+	     o->preempt_signal < NSIG);
 	MUST(o->spec.range.start >= 0 && o->spec.range.length >= 0);
 	MUST(o->spec.range.start <= LLONG_MAX - o->spec.range.length);
 }
@@ -119,16 +120,17 @@ static void together(const struct request *o)
 	unsigned can = o->spec.method->can;
 
 	MUST(!(o->json && !o->who));
-	MUST(o->command != NULL || o->who || o->hold || o->locks[0].name == NULL ||
-	     o->spec.init);
+	MUST(o->command != NULL || o->who || o->hold || o->locks[0].name == NULL || o->spec.init);
 	MUST(!(o->who && o->command != NULL) && !(o->hold && o->command != NULL));
 	MUST(!o->become || (!o->spec.to_be_removed && !o->close_fd && o->run_timeout == 0));
-	MUST(o->spec.slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0 && o->spec.range.start == 0 && o->spec.range.length == 0));
+	MUST(o->spec.slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0 &&
+				       o->spec.range.start == 0 && o->spec.range.length == 0));
 	MUST((o->spec.range.start == 0 && o->spec.range.length == 0) || (can & CAN_RANGE) != 0);
 	MUST(o->spec.stale == 0 || o->spec.method->family != OF_KERNEL);
 	MUST(o->spec.ttl == 0 || o->spec.method->family == ON_SERVER);
 	MUST(o->locks[0].name != NULL || (can & CAN_FD) != 0);
-	MUST(o->spec.method->family != OF_FILES || (o->locks[0].mode == EXCLUSIVE && o->spec.slots == 0));
+	MUST(o->spec.method->family != OF_FILES ||
+	     (o->locks[0].mode == EXCLUSIVE && o->spec.slots == 0));
 }
 
 static int cut(char *text, char **words)

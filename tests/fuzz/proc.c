@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* /proc/locks, fdinfo, stat, status and mountinfo.  The kernel writes them, but any user chooses the
- * names in them: of programs, mount points, network shares. */
+/* /proc/locks, fdinfo, stat, status and mountinfo.  The kernel writes them, but any user chooses
+ * the names in them: of programs, mount points, network shares. */
 #include <config.h>
 
 #include "fuzz.h"
 #include "sys/file_system.h"
 
 #include "lock/held_mode.c" /* for mode_of() */
-#include "sys/process.c" /* for read_users() */
+#include "sys/process.c"    /* for read_users() */
 
 static void lock_line(const char *line)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Holder records, of semlock and of other programs: a parsed value is in range; a record that is not
- * understood says nothing, so that no holder is taken for dead by it; a full record that is written and
- * read again is the same. */
+/* Holder records, of semlock and of other programs: a parsed value is in range; a record that is
+ * not understood says nothing, so that no holder is taken for dead by it; a full record that is
+ * written and read again is the same. */
 #include <config.h>
 
 #include "fuzz.h"
@@ -25,7 +25,8 @@ static void read_again(const struct record *record)
 		record_read(&again, text, length);
 		same(record, &again);
 		MUST(again.since == record->since && again.uid == record->uid);
-		MUST(again.flocked == record->flocked && strcmp(again.machine, record->machine) == 0);
+		MUST(again.flocked == record->flocked &&
+		     strcmp(again.machine, record->machine) == 0);
 		/* The rest of a record that a crash has cut off is never taken for the whole. */
 		for (size_t part = 0; part < length; part++) {
 			record_read(&again, text, part);

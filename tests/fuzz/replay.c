@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* replay FILE... - gives the linked harness each file: as it is, every beginning of it, and with every
- * single byte replaced in turn.  Prints the number of inputs.  If an input fails, names its file, and
- * leaves the input in "crasher". */
+/* replay FILE... - gives the linked harness each file: as it is, every beginning of it, and with
+ * every single byte replaced in turn.  Prints the number of inputs.  If an input fails, names its
+ * file, and leaves the input in "crasher". */
 #include <config.h>
 
 #include <signal.h>
@@ -24,7 +24,8 @@ static void too_much(int sig)
 		fwrite(input, 1, length, crasher);
 		fclose(crasher);
 	}
-	fprintf(stderr, "%s, %zu bytes of it or like it, now in ./crasher: signal %d\n", name, length, sig);
+	fprintf(stderr, "%s, %zu bytes of it or like it, now in ./crasher: signal %d\n", name,
+	    length, sig);
 	signal(sig, SIG_DFL);
 	raise(sig);
 }

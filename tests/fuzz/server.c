@@ -18,13 +18,17 @@ static void owner_sign(const char *name)
 
 	if (!sign_parse(name, &owner_sign))
 		return;
-	MUST(strpbrk(owner_sign.name, "/ \r\n\"*?\\") == NULL && strcmp(owner_sign.name, name) == 0);
-	MUST(owner_sign.ttl <= LONGEST_SECONDS && owner_sign.pid >= 0 && strlen(owner_sign.nonce) == 16);
+	MUST(
+	    strpbrk(owner_sign.name, "/ \r\n\"*?\\") == NULL && strcmp(owner_sign.name, name) == 0);
+	MUST(owner_sign.ttl <= LONGEST_SECONDS && owner_sign.pid >= 0 &&
+	     strlen(owner_sign.nonce) == 16);
 	again = owner_sign;
 	sign_name(&again);
 	MUST(sign_parse(again.name, &owner_sign));
-	MUST(owner_sign.ttl == again.ttl && owner_sign.beat == again.beat && owner_sign.pid == again.pid);
-	MUST(strcmp(owner_sign.nonce, again.nonce) == 0 && strcmp(owner_sign.host, again.host) == 0);
+	MUST(owner_sign.ttl == again.ttl && owner_sign.beat == again.beat &&
+	     owner_sign.pid == again.pid);
+	MUST(
+	    strcmp(owner_sign.nonce, again.nonce) == 0 && strcmp(owner_sign.host, again.host) == 0);
 }
 
 static void each(void *data, const char *name)

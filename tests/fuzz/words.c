@@ -20,7 +20,8 @@ static size_t harmless_characters(const char *text)
 
 static void for_people(const char *from, size_t length, size_t size, size_t columns)
 {
-	char *text = malloc(size); /* of that size, so that the sanitizers see a write beyond the end */
+	/* of that size, so that the sanitizers see a write beyond the end */
+	char *text = malloc(size);
 
 	if (text == NULL)
 		exit(EXIT_FAILURE);

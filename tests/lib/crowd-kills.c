@@ -13,8 +13,8 @@
 
 #include "crowd.h"
 
-/* The kernel closes a dying process's descriptors in no fixed order. A process that is exiting has left, even if
- * its claim is still locked. */
+/* The kernel closes a dying process's descriptors in no fixed order. A process that is exiting has
+ * left, even if its claim is still locked. */
 static bool is_leaving(pid_t pid)
 {
 	char path[64], text[512], *end;
@@ -56,7 +56,9 @@ int crowd_claim(char **argv)
 	int witness = open(argv[0], O_RDWR | O_CREAT, 0600), place;
 	struct board *board = board_open(argv[1]);
 
-	for (; slots == NULL || *slots != '\0'; slots += strcspn(slots, ",") + (strchr(slots, ',') != NULL)) { /* "0,3" */
+	/* "0,3" */
+	for (; slots == NULL || *slots != '\0';
+	     slots += strcspn(slots, ",") + (strchr(slots, ',') != NULL)) {
 		place = slots == NULL ? 0 : atoi(slots);
 		if (place >= atoi(argv[2]) || !claim(witness, place)) {
 			atomic_fetch_add(&board->overlaps, 1);
@@ -81,17 +83,16 @@ static int places_used(const struct board *board, int most)
 }
 
 /* Returns at UNTIL; on a busy machine when each place has been used, but at most a minute later. */
-static void kill_loop(const char *const *cmd, const char *witness, const char *file, const char *most,
-    unsigned seed, int64_t until)
+static void kill_loop(const char *const *cmd, const char *witness, const char *file,
+    const char *most, unsigned seed, int64_t until)
 {
 	const struct board *board = board_open(file);
 	pid_t pid;
 	int status;
 
-	while (now() < until ||
-	       (places_used(board, atoi(most)) < atoi(most) && now() < until + INT64_C(60000000000))) {
-		pid = start(cmd, (const char *const[]){self, "claim", witness,
-				     file, most, NULL});
+	while (now() < until || (places_used(board, atoi(most)) < atoi(most) &&
+				    now() < until + INT64_C(60000000000))) {
+		pid = start(cmd, (const char *const[]){self, "claim", witness, file, most, NULL});
 		if (rand_r(&seed) % 4 == 0) {
 			nap(rand_r(&seed) % 4000 * 1000);
 			kill(pid, SIGKILL);
@@ -112,7 +113,8 @@ int crowd_kills(char **argv)
 	board = board_open(file);
 	for (int i = 0; i < n; i++)
 		if (fork() == 0) {
-			kill_loop((const char *const *)argv + 5, witness, file, argv[3], (unsigned)(atoi(argv[2]) + i), until);
+			kill_loop((const char *const *)argv + 5, witness, file, argv[3],
+			    (unsigned)(atoi(argv[2]) + i), until);
 			_exit(0);
 		}
 	while (wait(&status) > 0)
@@ -122,7 +124,6 @@ int crowd_kills(char **argv)
 	    atomic_load(&board->overlaps), used);
 	return atomic_load(&board->overlaps) == 0 && used == most ? 0 : 1;
 }
-
 
 /* A meal needs both forks; no other philosopher may have either. */
 int crowd_meal(char **argv)
@@ -153,8 +154,7 @@ static void philosopher(char **argv, int seat, const char *witness, const char *
 		snprintf(one, sizeof one, "%d", left);
 		snprintf(other, sizeof other, "%d", right);
 		waitpid(start((const char *const[]){argv[4], "-f", a, b, NULL},
-			    (const char *const[]){self, "meal", witness,
-				file, one, other, NULL}),
+			    (const char *const[]){self, "meal", witness, file, one, other, NULL}),
 		    NULL, 0);
 	}
 }

@@ -22,12 +22,12 @@ int crowd_number(char **argv)
 	return write(fd, line, (size_t)n) == n ? 0 : 70;
 }
 
-/* Nanoseconds.  A lock that is free for this long may go to a later waiter, for the next in turn is delayed: no
- * series of looks at the lock is shorter (take_deserted in src/lock/take.c). */
+/* Nanoseconds.  A lock that is free for this long may go to a later waiter, for the next in turn is
+ * delayed: no series of looks at the lock is shorter (take_deserted in src/lock/take.c). */
 #define LONG_PAUSE INT64_C(50000000)
 
-/* BEGAN: when the holder was released, ns.  A waiter served after a LONG_PAUSE is not counted in *inversions;
- * *held_up: by how many inversions the count is less. */
+/* BEGAN: when the holder was released, ns.  A waiter served after a LONG_PAUSE is not counted in
+ * *inversions; *held_up: by how many inversions the count is less. */
 static int count_log(const char *path, int64_t began, int *inversions, int *held_up)
 {
 	FILE *log = fopen(path, "r");
@@ -52,7 +52,8 @@ static int count_log(const char *path, int64_t began, int *inversions, int *held
 
 int crowd_line(char **argv)
 {
-	int n = atoi(argv[0]), kills = atoi(argv[1]), killed = 0, inversions = 0, held_up = 0, served, status;
+	int n = atoi(argv[0]), kills = atoi(argv[1]), killed = 0, inversions = 0, held_up = 0,
+	    served, status;
 	unsigned seed = (unsigned)atoi(argv[2]);
 	pid_t *pids = calloc((size_t)n, sizeof *pids);
 	char *log = argv[3], number[16];
@@ -64,13 +65,15 @@ int crowd_line(char **argv)
 		fail("line");
 	fcntl(let_go[1], F_SETFD, FD_CLOEXEC);
 	snprintf(number, sizeof number, "%d", let_go[0]);
-	holder = start((const char *const *)argv + 4, (const char *const[]){self, "stand", number, log, NULL});
+	holder = start((const char *const *)argv + 4,
+	    (const char *const[]){self, "stand", number, log, NULL});
 	while (access(log, F_OK) != 0)
 		nap(100000);
 	close(let_go[0]);
 	for (int i = 0; i < n; i++) {
 		snprintf(number, sizeof number, "%d", i);
-		pids[i] = start((const char *const *)argv + 4, (const char *const[]){self, "number", log, number, NULL});
+		pids[i] = start((const char *const *)argv + 4,
+		    (const char *const[]){self, "number", log, number, NULL});
 		if (!until_asleep(pids[i]))
 			return 1; /* the command did not wait: the lock does not exclude */
 	}
@@ -91,7 +94,8 @@ int crowd_line(char **argv)
 			waitpid(pids[i], &status, 0);
 	free(pids);
 	served = count_log(log, began, &inversions, &held_up);
-	printf("waiters %d killed %d served %d inversions %d held-up %d\n", n, killed, served, inversions, held_up);
+	printf("waiters %d killed %d served %d inversions %d held-up %d\n", n, killed, served,
+	    inversions, held_up);
 	return served == n - killed && inversions == 0 ? 0 : 1;
 }
 

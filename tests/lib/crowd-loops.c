@@ -34,8 +34,7 @@ static void one_loop(const char *const *cmd, const char *file, int rounds, const
 
 	for (int i = 0; i < rounds; i++) {
 		snprintf(arrived, sizeof arrived, "%lld", (long long)now());
-		waitpid(start(cmd, (const char *const[]){self, "visit", file, arrived,
-				       hold, NULL}),
+		waitpid(start(cmd, (const char *const[]){self, "visit", file, arrived, hold, NULL}),
 		    &status, 0);
 	}
 }
@@ -83,7 +82,6 @@ int crowd_loops(char **argv)
 	    overtakes(board, visits, strtoll(argv[3], NULL, 10) * 1000));
 	return atomic_load(&board->overlaps) == 0 && visits == n * rounds ? 0 : 1;
 }
-
 
 /* A reader: counted when it gets in. */
 int crowd_stay(char **argv)
@@ -139,7 +137,7 @@ int crowd_writer(char **argv)
 		if ((readers[i] = fork()) == 0)
 			for (;;)
 				waitpid(start(reading, (const char *const[]){self, "stay", file,
-							argv[2], NULL}),
+							   argv[2], NULL}),
 				    NULL, 0);
 	while (atomic_load(&board->visits) < 4 * n)
 		nap(1000000);
@@ -153,5 +151,6 @@ int crowd_writer(char **argv)
 	free(readers);
 	printf("written %d overtaken-by-at-most %d longest-wait-us %lld\n", times, most,
 	    (long long)(longest / 1000));
-	return most <= n ? 0 : 1; /* each reader may have been before the writer in the queue, once */
+	/* each reader may have been before the writer in the queue, once */
+	return most <= n ? 0 : 1;
 }

@@ -78,7 +78,8 @@ pid_t start(const char *const *cmd, const char *const more[])
 {
 	union {
 		const char *words[64];
-		char *argv[64]; /* posix_spawn(3) changes no argument, but its prototype lacks const */
+		/* posix_spawn(3) changes no argument, but its prototype lacks const */
+		char *argv[64];
 	} command;
 	size_t n = 0;
 	pid_t pid;
@@ -102,8 +103,9 @@ static bool has_ended(pid_t pid)
 	       info.si_pid == pid;
 }
 
-/* A line of /proc/PID/syscall: the call, and its arguments; "running" if the process does not sleep.  A LOCK_NB
- * call sleeps as well, while another process reads /proc/locks: look at the flag. */
+/* A line of /proc/PID/syscall: the call, and its arguments; "running" if the process does not
+ * sleep.  A LOCK_NB call sleeps as well, while another process reads /proc/locks: look at the
+ * flag. */
 static bool waits_for_lock(const char *line)
 {
 	unsigned long how;
@@ -170,10 +172,18 @@ int main(int argc, char **argv)
 		int words;
 		int (*run)(char **argv);
 	} verbs[] = {
-	    {"line", 6, crowd_line}, {"stand", 2, crowd_stand}, {"number", 2, crowd_number},
-	    {"loops", 6, crowd_loops}, {"visit", 3, crowd_visit}, {"writer", 5, crowd_writer},
-	    {"stay", 2, crowd_stay}, {"look", 1, crowd_look}, {"kills", 7, crowd_kills},
-	    {"claim", 3, crowd_claim}, {"dine", 5, crowd_dine}, {"meal", 4, crowd_meal},
+	    {"line", 6, crowd_line},
+	    {"stand", 2, crowd_stand},
+	    {"number", 2, crowd_number},
+	    {"loops", 6, crowd_loops},
+	    {"visit", 3, crowd_visit},
+	    {"writer", 5, crowd_writer},
+	    {"stay", 2, crowd_stay},
+	    {"look", 1, crowd_look},
+	    {"kills", 7, crowd_kills},
+	    {"claim", 3, crowd_claim},
+	    {"dine", 5, crowd_dine},
+	    {"meal", 4, crowd_meal},
 	};
 
 	self = argv[0];

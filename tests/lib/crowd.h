@@ -33,8 +33,8 @@ struct board *board_open(const char *path);
 /* Run CMD with the words of MORE behind it. */
 pid_t start(const char *const *cmd, const char *const more[]);
 
-/* Returns when the process sleeps in a lock call; false if it has ended.  Ten seconds without either
- * fail the test. */
+/* Returns when the process sleeps in a lock call; false if it has ended.  Ten seconds without
+ * either fail the test. */
 bool until_asleep(pid_t pid);
 
 /* The verbs: each gets its words and returns the exit status. */

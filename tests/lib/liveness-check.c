@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* liveness-check - every row of the liveness table, and every format of a record, one line of TAP each. */
+/* liveness-check - every row of the liveness table, and every format of a record, one line of TAP
+ * each. */
 #include <config.h>
 
 #include <stdio.h>
@@ -28,7 +29,8 @@ static void check(bool good, const char *what, const char *got)
 {
 	count++;
 	failed += !good;
-	printf("%s %d %s%s%s\n", good ? "ok" : "not ok", count, what, good ? "" : ": ", good ? "" : got);
+	printf("%s %d %s%s%s\n", good ? "ok" : "not ok", count, what, good ? "" : ": ",
+	    good ? "" : got);
 }
 
 /* A record of a living holder on this host, and the facts that match it. */
@@ -143,9 +145,11 @@ static void rows(void)
 	changed.host_id = &no_proc;
 	no_proc.pidns = 0;
 	changed.holder.process = PROCESS_HIDDEN;
-	expect("4: perhaps of another PID namespace, and some process has the number", us, changed, ALIVE);
+	expect("4: perhaps of another PID namespace, and some process has the number", us, changed,
+	    ALIVE);
 	changed.holder.process = PROCESS_GONE;
-	expect("4: perhaps of another PID namespace, and no process has the number", us, changed, DEAD);
+	expect("4: perhaps of another PID namespace, and no process has the number", us, changed,
+	    DEAD);
 	other.flocked = false;
 	expect("5: of another PID namespace, never flocked", other, gone, UNKNOWN);
 	other = bare(4242);
@@ -227,7 +231,8 @@ static void read_as(const char *what, const char *text, size_t length, enum reco
 	record_read(&record, text, length);
 	snprintf(got, sizeof got, "kind %d pid %ld host '%s'", (int)record.kind, (long)record.pid,
 	    record.host);
-	check(record.kind == kind && record.pid == pid && strcmp(record.host, host) == 0, what, got);
+	check(record.kind == kind && record.pid == pid && strcmp(record.host, host) == 0, what,
+	    got);
 }
 
 #define READ(what, text, kind, pid, host) read_as(what, text, sizeof text - 1, kind, pid, host)
@@ -253,7 +258,10 @@ static void formats(void)
 	READ("a negative number", "-5\n", RECORD_JUNK, 0, "");
 	READ("a number too big", "99999999999999999999999\n", RECORD_JUNK, 0, "");
 	READ("a number and more", "12345 abc\n", RECORD_JUNK, 0, "");
-	READ("a NUL in the middle", "12\0" "45\n", RECORD_JUNK, 0, "");
+	READ("a NUL in the middle",
+	    "12\0"
+	    "45\n",
+	    RECORD_JUNK, 0, "");
 	READ("words", "hello world\n", RECORD_JUNK, 0, "");
 	READ("a line of ours", "5:6:b:7:4@vm", RECORD_FULL, 5, "vm");
 	READ("a line of ours, without its semlock", "5:6:b:7@vm", RECORD_FULL, 5, "vm");
@@ -290,7 +298,8 @@ static void back_and_forth(void)
 	length = record_write_line(&record, text);
 	record_read(&again, text, length);
 	check(again.kind == RECORD_FULL && again.pid == 4242 && again.semlock == 4241 &&
-		  again.pidns == 100 && strcmp(again.boot, "boot-a") == 0 && strcmp(again.host, "vm") == 0,
+		  again.pidns == 100 && strcmp(again.boot, "boot-a") == 0 &&
+		  strcmp(again.host, "vm") == 0,
 	    "a line with its semlock is read as it was written", text);
 }
 
@@ -298,13 +307,16 @@ static void processes(void)
 {
 	struct procfs_stat stat;
 
-	check(procfs_stat("12 (a) S 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23 24", &stat) &&
+	check(procfs_stat("12 (a) S 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23 24",
+		  &stat) &&
 		  stat.state == 'S' && stat.started == 4711,
 	    "a process", "something else");
-	check(procfs_stat("12 (a) Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 2 19 4711 23 24", &stat) &&
+	check(procfs_stat("12 (a) Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 2 19 4711 23 24",
+		  &stat) &&
 		  stat.state == 'S',
 	    "a process that runs without its first thread", "one that has ended");
-	check(procfs_stat("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 1 19 4711 23", &stat) &&
+	check(procfs_stat("12 () ) R 1 () Z 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 1 19 4711 23",
+		  &stat) &&
 		  stat.state == 'Z' && stat.started == 4711,
 	    "a process called \") ) R 1 (\"", "something else");
 	check(!procfs_stat("", &stat), "no process", "one");

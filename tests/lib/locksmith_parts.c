@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith_parts - the parsers of semlock-locksmith on good, bad and random text.  Prints "ok NAME"
- * or "wrong LINE: EXPRESSION"; exit status 1 if anything was wrong. */
+/* locksmith_parts - the parsers of semlock-locksmith on good, bad and random text.  Prints "ok
+ * NAME" or "wrong LINE: EXPRESSION"; exit status 1 if anything was wrong. */
 #include <config.h>
 
 #include "locksmith/curl/buffer.h"
@@ -127,8 +127,10 @@ static void ftp_listings(void)
 {
 	int64_t a, b;
 
-	MUST(strcmp(stat_names("213-Status follows:\r\n11-20-26  09:10PM       <DIR>          a b\r\n"
-			       "11-20-2026  21:10              4096 c\r\n213 End\r\n"), "a b|c|") == 0);
+	MUST(strcmp(stat_names(
+			"213-Status follows:\r\n11-20-26  09:10PM       <DIR>          a b\r\n"
+			"11-20-2026  21:10              4096 c\r\n213 End\r\n"),
+		 "a b|c|") == 0);
 	MUST(strcmp(stat_names("213-Status follows:\r\ndrwxr-xr-x    2 0        0            4096 "
 			       "Nov 20 21:10 .\r\n"
 			       "drwxr-xr-x    2 0        0            4096 Nov 20 21:10 "
@@ -139,8 +141,10 @@ static void ftp_listings(void)
 			" drwxr-xr-x   2 u g 4096 Nov 20 21:10 a b\r\n212 End\r\n"),
 		 "a b|") == 0);
 	/* proftpd with MultilineRFC2228: each line has the code. */
-	MUST(strcmp(stat_names("213-Status of L:\r\n213-total 4\r\n213-drwxr-xr-x   2 u g 4096 Nov 20 21:10 sl1.x\r\n"
-			       "213-11-20-26  09:10PM       <DIR>          a\r\n213-Connected\r\n213 End of status\r\n"),
+	MUST(strcmp(stat_names("213-Status of L:\r\n213-total 4\r\n213-drwxr-xr-x   2 u g 4096 Nov "
+			       "20 21:10 sl1.x\r\n"
+			       "213-11-20-26  09:10PM       <DIR>          "
+			       "a\r\n213-Connected\r\n213 End of status\r\n"),
 		 "sl1.x|a|") == 0);
 	MUST(strcmp(stat_names("213 Empty\r\n"), "") == 0 && strcmp(stat_names(""), "") == 0);
 	MUST(strcmp(stat_names(
@@ -172,12 +176,17 @@ static void urls(void)
 	MUST(url_parse("ftp://a%40b@h/x%20y", &u, &error) == 0 && strcmp(u.user, "a@b") == 0 &&
 	     strcmp(u.path, "x y") == 0);
 	MUST(url_parse("ftp://u:p@h/x", &u, &error) == -1 && error.kind == ERROR_USAGE);
-	MUST(url_parse("ftp://h/x%0a", &u, &error) == -1 && url_parse("ftp://h/x%", &u, &error) == -1);
-	MUST(url_parse("ftp://h/x%4", &u, &error) == -1 && url_parse("ftp://h/x%41", &u, &error) == 0);
-	MUST(url_parse("ftp://h /x", &u, &error) == -1 && url_parse("ftp://@h/x", &u, &error) == -1);
-	MUST(url_parse("sftp://[2001:db8::1]/a", &u, &error) == 0 && strcmp(u.host[0], "[2001:db8::1]") == 0);
+	MUST(url_parse("ftp://h/x%0a", &u, &error) == -1 &&
+	     url_parse("ftp://h/x%", &u, &error) == -1);
+	MUST(url_parse("ftp://h/x%4", &u, &error) == -1 &&
+	     url_parse("ftp://h/x%41", &u, &error) == 0);
+	MUST(
+	    url_parse("ftp://h /x", &u, &error) == -1 && url_parse("ftp://@h/x", &u, &error) == -1);
+	MUST(url_parse("sftp://[2001:db8::1]/a", &u, &error) == 0 &&
+	     strcmp(u.host[0], "[2001:db8::1]") == 0);
 	MUST(url_parse("sftp://[::ffff:1.2.3.4]:65535/a", &u, &error) == 0);
-	MUST(url_parse("sftp://h:1/..a", &u, &error) == 0 && url_parse("ftp://h:1/../a", &u, &error) == 0);
+	MUST(url_parse("sftp://h:1/..a", &u, &error) == 0 &&
+	     url_parse("ftp://h:1/../a", &u, &error) == 0);
 	MUST(url_parse("ftp://h:00080/a", &u, &error) == 0);
 	puts("ok URLs");
 }
@@ -191,7 +200,8 @@ static void small_things(void)
 	     buffer_add(&b, "f", 1) == -1 && b.overflow);
 	MUST(strcmp(buffer_text(&b), "abcde") == 0);
 	buffer_clear(&b);
-	MUST(bounded_duration("1.5", &ns) == 0 && ns == 1500000000 && bounded_duration("-1", &ns) == -1);
+	MUST(bounded_duration("1.5", &ns) == 0 && ns == 1500000000 &&
+	     bounded_duration("-1", &ns) == -1);
 	MUST(bounded_duration("nan", &ns) == -1 && bounded_duration("1e99", &ns) == -1 &&
 	     bounded_duration("1x", &ns) == -1);
 	puts("ok small things");
@@ -244,8 +254,9 @@ static void bad_messages(void)
 	static const struct {
 		const char *bytes;
 		size_t size;
-	} bad[] = {{"\x08", 1}, {"\0\1", 2}, {"\x08\x80", 2}, {"\x0a\5abcd", 6}, {"\x0b\x0c", 2}, {"\x0f\1", 2},
-	    {"\x09\1\2\3", 4}, {"\x0d\1\2\3", 4}, {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 12},
+	} bad[] = {{"\x08", 1}, {"\0\1", 2}, {"\x08\x80", 2}, {"\x0a\5abcd", 6}, {"\x0b\x0c", 2},
+	    {"\x0f\1", 2}, {"\x09\1\2\3", 4}, {"\x0d\1\2\3", 4},
+	    {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 12},
 	    {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 11}, {"\xff\xff\xff\xff\xff\1\1", 7}};
 	struct protobuf_field field;
 	struct protobuf m, message;
@@ -253,7 +264,8 @@ static void bad_messages(void)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		m.at = (const unsigned char *)bad[i].bytes;
 		m.end = m.at + bad[i].size;
-		MUST(!protobuf_whole(m) && !protobuf_next(&m, &field) && m.at == (const unsigned char *)bad[i].bytes);
+		MUST(!protobuf_whole(m) && !protobuf_next(&m, &field) &&
+		     m.at == (const unsigned char *)bad[i].bytes);
 	}
 	m = (struct protobuf){(const unsigned char *)"\0\0\0\0\2a", NULL};
 	m.end = m.at + 6;
@@ -295,13 +307,15 @@ static void noise(void)
 		listing_modified(text, &s);
 		if (url_parse(text, &u, &error) == 0)
 			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
-		protobuf_whole((struct protobuf){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});
+		protobuf_whole(
+		    (struct protobuf){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});
 	}
 	puts("ok noise");
 }
 
 /* Adds a response with one key, or with none if key is NULL. */
-static void respond(struct protobuf_out *m, const char *key, const char *value, int revision, int version)
+static void respond(struct protobuf_out *m, const char *key, const char *value, int revision,
+    int version)
 {
 	size_t response = protobuf_open(m, 3), range = protobuf_open(m, 1), opened;
 
@@ -353,7 +367,8 @@ static void queues(void)
 	respond(&responses, "L/a", "", 6, 1);
 	respond(&responses, "L/0", "holds exclusive pid=3", 4, 1);
 	p = place_of(LEASE_SHARED);
-	MUST(p.blocked && watches(&p, "L/a") && !p.puts && strcmp(p.who, "mode=exclusive pid=3") == 0);
+	MUST(p.blocked && watches(&p, "L/a") && !p.puts &&
+	     strcmp(p.who, "mode=exclusive pid=3") == 0);
 	respond(&responses, NULL, "", 0, 0);
 	respond(&responses, "L/9", "", 4, 1);
 	respond(&responses, "L/9", "", 4, 1);
@@ -362,7 +377,8 @@ static void queues(void)
 	puts("ok queues");
 }
 
-/* The place among slots behind a key of that version (0: none) when the first slot is free, or TAKEN. */
+/* The place among slots behind a key of that version (0: none) when the first slot is free, or
+ * TAKEN. */
 static struct etcd_place slot_behind(int version, bool taken)
 {
 	for (int i = 0; i < 2; i++)
@@ -382,9 +398,11 @@ static void slot_queues(void)
 	p = slot_behind(1, false);
 	MUST(p.blocked && p.puts && watches(&p, "L/#slots/a") && p.watch.end[0] == '\0');
 	p = slot_behind(2, true);
-	MUST(p.blocked && !p.puts && watches(&p, "L/#slots/") && strcmp(p.watch.end, "L/#slots0") == 0);
+	MUST(p.blocked && !p.puts && watches(&p, "L/#slots/") &&
+	     strcmp(p.watch.end, "L/#slots0") == 0);
 	p = slot_behind(0, true);
-	MUST(p.blocked && !p.puts && watches(&p, "L/#slots#/") && strcmp(p.watch.end, "L/#slots#0") == 0);
+	MUST(p.blocked && !p.puts && watches(&p, "L/#slots#/") &&
+	     strcmp(p.watch.end, "L/#slots#0") == 0);
 	MUST(strcmp(p.who, "mode=slots slots=1 slot=0 pid=1") == 0);
 	puts("ok slot queues");
 }

@@ -15,7 +15,8 @@ static int show_lock(const char *line)
 	if (!procfs_lock_line(line, &lock))
 		return printf("none\n");
 	printf("%u %s %s %ld %x:%x:%llu %lld ", lock.kind, lock.waiting ? "waits" : "holds",
-	    lock.exclusive ? "write" : "read", lock.pid, lock.major, lock.minor, lock.inode, lock.first);
+	    lock.exclusive ? "write" : "read", lock.pid, lock.major, lock.minor, lock.inode,
+	    lock.first);
 	return lock.last == LLONG_MAX ? printf("end\n") : printf("%lld\n", lock.last);
 }
 
@@ -34,8 +35,9 @@ static int show_mount(const char *line)
 
 	if (!procfs_mount_line(line, &mount))
 		return printf("none\n");
-	return printf("%d %u:%u %s %s %s%s%s\n", mount.id, mount.major, mount.minor, mount.point, mount.type,
-	    mount.source, file_system_hides_locks(&mount, true) ? " flock=here-only" : "",
+	return printf("%d %u:%u %s %s %s%s%s\n", mount.id, mount.major, mount.minor, mount.point,
+	    mount.type, mount.source,
+	    file_system_hides_locks(&mount, true) ? " flock=here-only" : "",
 	    file_system_hides_locks(&mount, false) ? " fcntl=here-only" : "");
 }
 

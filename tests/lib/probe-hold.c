@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include "probe.h"
 
-/* FIFOs are opened for reading and writing: open(2) never waits for the other side, and a line stays in the FIFO
- * until the test has read it. */
+/* FIFOs are opened for reading and writing: open(2) never waits for the other side, and a line
+ * stays in the FIFO until the test has read it. */
 int open_fifo(const char *name)
 {
 	int fd = open(name, O_RDWR | O_CLOEXEC);
@@ -91,7 +91,8 @@ int cmd_closefrom_then_hold(int argc, char **argv)
 	return hold_until_told(open_fifo(argv[1]), open_fifo(argv[2]));
 }
 
-/* leave-behind UP DOWN: starts a daemon that holds; ends with 0 when the daemon has written its line. */
+/* leave-behind UP DOWN: starts a daemon that holds; ends with 0 when the daemon has written its
+ * line. */
 int cmd_leave_behind(int argc, char **argv)
 {
 	int said[2], up, down;

@@ -14,9 +14,10 @@
 #include "probe.h"
 
 struct room {
-	atomic_long writers, readers;   /* inside at this moment */
-	atomic_long overlaps;           /* how often two processes were inside that exclude each other */
-	volatile long rounds;           /* a plain number: two writers at once lose one */
+	atomic_long writers, readers; /* inside at this moment */
+	/* how often two processes were inside that exclude each other */
+	atomic_long overlaps;
+	volatile long rounds; /* a plain number: two writers at once lose one */
 	atomic_long reads;
 };
 
@@ -34,11 +35,11 @@ static struct room *enter_file(const char *name)
 	return at;
 }
 
-/* Lets other processes run.  Not by sched_yield(2): on a busy machine it takes a hundred times as long,
- * and on an idle one no time, in which nothing can overlap. */
+/* Lets other processes run.  Not by sched_yield(2): on a busy machine it takes a hundred times as
+ * long, and on an idle one no time, in which nothing can overlap. */
 static void linger(void)
 {
-	struct timespec moment = { 0, 1000 };
+	struct timespec moment = {0, 1000};
 
 	nanosleep(&moment, NULL);
 }
@@ -85,7 +86,8 @@ int cmd_inside(int argc, char **argv)
 	return 0;
 }
 
-/* verdict FILE ROUNDS: fails on an overlap, or unless the writers have made exactly ROUNDS rounds. */
+/* verdict FILE ROUNDS: fails on an overlap, or unless the writers have made exactly ROUNDS
+ * rounds. */
 int cmd_verdict(int argc, char **argv)
 {
 	struct room *room;
@@ -95,6 +97,7 @@ int cmd_verdict(int argc, char **argv)
 		misuse("verdict FILE ROUNDS");
 	room = enter_file(argv[1]);
 	overlaps = atomic_load(&room->overlaps);
-	printf("rounds %ld reads %ld overlaps %ld\n", room->rounds, atomic_load(&room->reads), overlaps);
+	printf("rounds %ld reads %ld overlaps %ld\n", room->rounds, atomic_load(&room->reads),
+	    overlaps);
 	return overlaps == 0 && room->rounds == number(argv[2]) ? 0 : 1;
 }

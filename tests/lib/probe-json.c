@@ -99,12 +99,15 @@ static void array(void)
 
 static void word(void)
 {
-	static const char *const words[] = { "true", "false", "null" };
+	static const char *const words[] = {"true", "false", "null"};
 
 	for (int i = 0; i < 3; i++)
 		if (strncmp(at, words[i], strlen(words[i])) == 0) {
 			at += strlen(words[i]);
-			printf("%s %s\n", path, i == 2 ? "null" : i == 0 ? "boolean true" : "boolean false");
+			printf("%s %s\n", path,
+			    i == 2   ? "null"
+			    : i == 0 ? "boolean true"
+				     : "boolean false");
 			return;
 		}
 	wrong("a value was expected");

@@ -38,11 +38,12 @@ int cmd_fcntl_hold(int argc, char **argv)
 {
 	struct flock l;
 	int fd;
-	char *hold[] = { argv[0], NULL, NULL, NULL };
+	char *hold[] = {argv[0], NULL, NULL, NULL};
 
 	if (argc != 8)
 		misuse("fcntl-hold FILE posix|ofd read|write START LEN UP DOWN");
-	l = range(strcmp(argv[3], "read") == 0 ? F_RDLCK : F_WRLCK, number(argv[4]), number(argv[5]));
+	l = range(strcmp(argv[3], "read") == 0 ? F_RDLCK : F_WRLCK, number(argv[4]),
+	    number(argv[5]));
 	fd = open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0 || fcntl(fd, ofd_or_posix(argv[2], F_OFD_SETLKW, F_SETLKW), &l) != 0)
 		fail("cannot lock", argv[1]);
@@ -51,8 +52,8 @@ int cmd_fcntl_hold(int argc, char **argv)
 	return cmd_hold(3, hold);
 }
 
-/* flip FILE US UP: holds low bytes of FILE in turn, locks the next before it unlocks the last, every US
- * microseconds, until it is killed. */
+/* flip FILE US UP: holds low bytes of FILE in turn, locks the next before it unlocks the last,
+ * every US microseconds, until it is killed. */
 int cmd_flip(int argc, char **argv)
 {
 	struct flock next = range(F_WRLCK, 1, 1);
@@ -74,8 +75,8 @@ int cmd_flip(int argc, char **argv)
 	}
 }
 
-/* tickets FILE COUNT UP: takes COUNT low bytes of FILE, and then goes on giving some back and taking them again, until
- * it is killed. */
+/* tickets FILE COUNT UP: takes COUNT low bytes of FILE, and then goes on giving some back and
+ * taking them again, until it is killed. */
 int cmd_tickets(int argc, char **argv)
 {
 	struct flock ticket = range(F_WRLCK, 0, 1);
@@ -86,7 +87,8 @@ int cmd_tickets(int argc, char **argv)
 		misuse("tickets FILE COUNT UP");
 	count = (long)number(argv[2]);
 	fd = open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	for (ticket.l_start = 2 * count; ticket.l_start > 0; ticket.l_start -= 2) /* in this order it takes no time */
+	/* in this order it takes no time */
+	for (ticket.l_start = 2 * count; ticket.l_start > 0; ticket.l_start -= 2)
 		if (fcntl(fd, F_OFD_SETLK, &ticket) != 0)
 			fail("cannot lock", argv[1]);
 	say_ready(open_fifo(argv[3]));
@@ -126,7 +128,7 @@ static int try_flock(const char *name)
 /* free FILE [posix|ofd START LEN]: prints free, held or shared; 0, 1, 2. */
 int cmd_free(int argc, char **argv)
 {
-	static const char *const words[] = { "free", "held", "shared" };
+	static const char *const words[] = {"free", "held", "shared"};
 	int held;
 
 	if (argc != 2 && argc != 5)

@@ -78,14 +78,16 @@ static int is_blocking_lock(pid_t pid, const char *line)
 	if (sscanf(line, "%ld %li %lx", &call, &fd, &how) != 3)
 		return 0;
 	if (call == SYS_flock)
-		return (how & LOCK_NB) == 0; /* not LOCK_NB, which sleeps, too, while another process reads /proc/locks */
+		/* not LOCK_NB, which sleeps, too, while another process reads /proc/locks */
+		return (how & LOCK_NB) == 0;
 	if (is_poll(call) && how == 2)
 		return 1; /* waits for the end of a foreign holder: src/methods/file/takeover.c */
-	return is_fcntl(call) && (how == F_SETLKW || how == F_OFD_SETLKW) && !is_of_counters(pid, fd);
+	return is_fcntl(call) && (how == F_SETLKW || how == F_OFD_SETLKW) &&
+	       !is_of_counters(pid, fd);
 }
 
-/* While another process reads /proc/locks, a blocking call may sleep before the kernel has queued it: then
- * no list shows the waiter. */
+/* While another process reads /proc/locks, a blocking call may sleep before the kernel has queued
+ * it: then no list shows the waiter. */
 static int has_queued(pid_t pid, const char *thread)
 {
 	char path[300], where[300];
@@ -108,7 +110,7 @@ static int one_sleeps_in_lock(pid_t pid)
 			continue;
 		snprintf(path, sizeof path, "/proc/%d/task/%.20s/syscall", (int)pid, entry->d_name);
 		found = read_text(path, line, sizeof line) == 0 && is_blocking_lock(pid, line) &&
-			has_queued(pid, entry->d_name);
+		        has_queued(pid, entry->d_name);
 	}
 	if (tasks != NULL)
 		closedir(tasks);
@@ -151,7 +153,7 @@ int cmd_state(int argc, char **argv)
 /* gone PID [SECONDS]: returns 0 when PID has ended, within SECONDS (PATIENCE_MS). */
 int cmd_gone(int argc, char **argv)
 {
-	struct pollfd end = { .events = POLLIN };
+	struct pollfd end = {.events = POLLIN};
 
 	if (argc != 2 && argc != 3)
 		misuse("gone PID [SECONDS]");

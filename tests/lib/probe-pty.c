@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include "probe.h"
 
-static char text[1 << 18];      /* all that the terminal has shown */
-static size_t shown, matched;   /* its bytes; and up to where "expect" has matched */
+static char text[1 << 18];    /* all that the terminal has shown */
+static size_t shown, matched; /* its bytes; and up to where "expect" has matched */
 static int terminal;
 
 /* No echo: "expect" must not match what the test types. */
@@ -24,7 +24,7 @@ static void quieten(int slave)
 
 	if (tcgetattr(slave, &t) != 0)
 		fail("cannot set up", "terminal");
-	t.c_lflag &= (tcflag_t)~(ECHO | ECHOE | ECHOK | ECHONL | ECHOCTL);
+	t.c_lflag &= (tcflag_t) ~(ECHO | ECHOE | ECHOK | ECHONL | ECHOCTL);
 	t.c_oflag &= (tcflag_t)~ONLCR;
 	tcsetattr(slave, TCSANOW, &t);
 }
@@ -56,7 +56,7 @@ static pid_t start_in_terminal(char **command)
 /* Reads what there is; 0 when nothing came for MS milliseconds or at the end. */
 static int listen_for(long long ms)
 {
-	struct pollfd in = { .fd = terminal, .events = POLLIN };
+	struct pollfd in = {.fd = terminal, .events = POLLIN};
 	ssize_t n;
 
 	if (ms < 0 || poll(&in, 1, (int)ms) <= 0 || shown == sizeof text)
@@ -111,7 +111,8 @@ static int foreground_blocked(void)
 }
 
 /* One line of the script: "line TEXT" types TEXT and Enter, "send TEXT" without Enter,
- * "expect TEXT" waits until the terminal shows it, "blocked" until the foreground job waits for a lock. */
+ * "expect TEXT" waits until the terminal shows it, "blocked" until the foreground job waits for a
+ * lock. */
 static int follow(char *line)
 {
 	line[strcspn(line, "\n")] = '\0';

@@ -43,7 +43,7 @@ static int open_or(const char *name, int standard)
  * arrives; ends with 0 when a line or a byte comes down DOWN.  "-" is standard output or input. */
 int cmd_signals(int argc, char **argv)
 {
-	struct pollfd from[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	struct pollfd from[2] = {{.events = POLLIN}, {.events = POLLIN}};
 	struct signalfd_siginfo info;
 	sigset_t set;
 	char line[256];

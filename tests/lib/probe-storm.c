@@ -29,7 +29,7 @@ static pid_t launch(char **command, const sigset_t *mask)
 /* The exit status of a process that has ended, whose slot is free again; -1: none ended in time. */
 static int reap(const sigset_t *chld, int jobs)
 {
-	struct timespec limit = { PATIENCE_MS / 1000, 0 };
+	struct timespec limit = {PATIENCE_MS / 1000, 0};
 	int status;
 	pid_t pid;
 

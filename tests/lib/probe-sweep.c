@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* probe-sweep.c - makes the directory of a test, and removes what the test leaves: the processes that
- * work in that directory, and the queues of the locks there. */
+/* probe-sweep.c - makes the directory of a test, and removes what the test leaves: the processes
+ * that work in that directory, and the queues of the locks there. */
 #include <config.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -62,7 +62,8 @@ static int sweep_once(const char *dir)
 	if (proc == NULL)
 		fail("cannot read", "/proc");
 	while ((entry = readdir(proc)) != NULL) {
-		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : 0;
+		pid_t pid =
+		    isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : 0;
 		if (pid > 1 && works_in(pid, dir) && !is_ours(pid) && kill(pid, SIGKILL) == 0)
 			killed++;
 	}
@@ -143,8 +144,8 @@ int cmd_room(int argc, char **argv)
 {
 	if (argc != 2)
 		misuse("room SEMLOCK");
-	if (chmod(".", 0755) != 0 || mkdir("bin", 0755) != 0 || symlink(argv[1], "bin/semlock") != 0 ||
-	    symlink(argv[1], "bin/flock") != 0)
+	if (chmod(".", 0755) != 0 || mkdir("bin", 0755) != 0 ||
+	    symlink(argv[1], "bin/semlock") != 0 || symlink(argv[1], "bin/flock") != 0)
 		fail("cannot make", "bin");
 	return 0;
 }

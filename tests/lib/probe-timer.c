@@ -33,7 +33,7 @@ static int read_limit(pid_t pid, const struct __ptrace_syscall_info *call, doubl
 {
 	unsigned long at = timer_argument(call);
 	long t[4];
-	struct iovec local = { t, sizeof t }, remote = { (void *)at, sizeof t };
+	struct iovec local = {t, sizeof t}, remote = {(void *)at, sizeof t};
 
 	if (at == 0 || process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof t)
 		return 0;
@@ -43,7 +43,8 @@ static int read_limit(pid_t pid, const struct __ptrace_syscall_info *call, doubl
 	return t[2] != 0 || t[3] != 0;
 }
 
-/* timer COMMAND...: prints the seconds of the first timer that COMMAND starts, and kills COMMAND. */
+/* timer COMMAND...: prints the seconds of the first timer that COMMAND starts, and kills
+ * COMMAND. */
 int cmd_timer(int argc, char **argv)
 {
 	struct __ptrace_syscall_info call;
@@ -63,7 +64,8 @@ int cmd_timer(int argc, char **argv)
 		fail("cannot trace", argv[1]);
 	ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
 	for (;;) {
-		int pass = WSTOPSIG(status) & 0x80 || WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+		int pass =
+		    WSTOPSIG(status) & 0x80 || WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
 		if (ptrace(PTRACE_SYSCALL, pid, NULL, (void *)(long)pass) != 0 ||
 		    waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
 			break;
@@ -74,7 +76,9 @@ int cmd_timer(int argc, char **argv)
 			printf("%.6f\n", seconds);
 			kill(pid, SIGKILL);
 			while (waitpid(pid, &status, 0) == pid && !WIFSIGNALED(status))
-				; /* its ticket ends with it: the next process must not find that ticket */
+				/* its ticket ends with it: the next process must not find that
+				 * ticket */
+				;
 			return 0;
 		}
 	}

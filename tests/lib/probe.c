@@ -16,47 +16,62 @@ static const struct {
 	const char *name;
 	int (*run)(int, char **);
 } commands[] = {
-	{ "hold", cmd_hold },
-	{ "hold-in-thread", cmd_hold_in_thread },
-	{ "closefrom-then-hold", cmd_closefrom_then_hold },
-	{ "leave-behind", cmd_leave_behind },
-	{ "fds", cmd_fds },
-	{ "fcntl-hold", cmd_fcntl_hold },
-	{ "tickets", cmd_tickets },
-	{ "flip", cmd_flip },
-	{ "free", cmd_free },
-	{ "until-free", cmd_until_free },
-	{ "with-mask", cmd_with_mask },
-	{ "with-ignored", cmd_with_ignored },
-	{ "with-default", cmd_with_default },
-	{ "with-closed", cmd_with_closed },
-	{ "rlimit-nofile", cmd_rlimit_nofile },
-	{ "blocked", cmd_blocked },
-	{ "state", cmd_state },
-	{ "gone", cmd_gone },
-	{ "room", cmd_room },
-	{ "sweep", cmd_sweep },
-	{ "watchdog", cmd_watchdog },
-	{ "signals", cmd_signals },
-	{ "inside", cmd_inside },
-	{ "verdict", cmd_verdict },
-	{ "storm", cmd_storm },
-	{ "json", cmd_json },
-	{ "pause", cmd_pause },
-	{ "pty", cmd_pty },
-	{ "timer", cmd_timer },
-	{ "socket", cmd_socket },
+    {"hold", cmd_hold},
+    {"hold-in-thread", cmd_hold_in_thread},
+    {"closefrom-then-hold", cmd_closefrom_then_hold},
+    {"leave-behind", cmd_leave_behind},
+    {"fds", cmd_fds},
+    {"fcntl-hold", cmd_fcntl_hold},
+    {"tickets", cmd_tickets},
+    {"flip", cmd_flip},
+    {"free", cmd_free},
+    {"until-free", cmd_until_free},
+    {"with-mask", cmd_with_mask},
+    {"with-ignored", cmd_with_ignored},
+    {"with-default", cmd_with_default},
+    {"with-closed", cmd_with_closed},
+    {"rlimit-nofile", cmd_rlimit_nofile},
+    {"blocked", cmd_blocked},
+    {"state", cmd_state},
+    {"gone", cmd_gone},
+    {"room", cmd_room},
+    {"sweep", cmd_sweep},
+    {"watchdog", cmd_watchdog},
+    {"signals", cmd_signals},
+    {"inside", cmd_inside},
+    {"verdict", cmd_verdict},
+    {"storm", cmd_storm},
+    {"json", cmd_json},
+    {"pause", cmd_pause},
+    {"pty", cmd_pty},
+    {"timer", cmd_timer},
+    {"socket", cmd_socket},
 };
 
 static const struct {
 	const char *name;
 	int number;
 } signals[] = {
-	{ "HUP", SIGHUP }, { "INT", SIGINT }, { "QUIT", SIGQUIT }, { "KILL", SIGKILL },
-	{ "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "PIPE", SIGPIPE }, { "ALRM", SIGALRM },
-	{ "TERM", SIGTERM }, { "CHLD", SIGCHLD }, { "CONT", SIGCONT }, { "STOP", SIGSTOP },
-	{ "TSTP", SIGTSTP }, { "TTIN", SIGTTIN }, { "TTOU", SIGTTOU }, { "WINCH", SIGWINCH },
-	{ "URG", SIGURG }, { "XCPU", SIGXCPU }, { "VTALRM", SIGVTALRM }, { "PROF", SIGPROF },
+    {"HUP", SIGHUP},
+    {"INT", SIGINT},
+    {"QUIT", SIGQUIT},
+    {"KILL", SIGKILL},
+    {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2},
+    {"PIPE", SIGPIPE},
+    {"ALRM", SIGALRM},
+    {"TERM", SIGTERM},
+    {"CHLD", SIGCHLD},
+    {"CONT", SIGCONT},
+    {"STOP", SIGSTOP},
+    {"TSTP", SIGTSTP},
+    {"TTIN", SIGTTIN},
+    {"TTOU", SIGTTOU},
+    {"WINCH", SIGWINCH},
+    {"URG", SIGURG},
+    {"XCPU", SIGXCPU},
+    {"VTALRM", SIGVTALRM},
+    {"PROF", SIGPROF},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands, SIGNALS = sizeof signals / sizeof *signals };
@@ -111,7 +126,7 @@ long long now_ms(void)
 
 void pause_ms(long ms)
 {
-	struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+	struct timespec t = {ms / 1000, ms % 1000 * 1000000};
 
 	while (nanosleep(&t, &t) != 0 && errno == EINTR)
 		;

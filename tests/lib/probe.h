@@ -9,21 +9,21 @@
 #include <signal.h>
 #include <sys/types.h>
 
-/* How long, in milliseconds, the probe waits for an event: longer than a busy machine ever needs, so that
- * no test fails for lack of speed. */
+/* How long, in milliseconds, the probe waits for an event: longer than a busy machine ever needs,
+ * so that no test fails for lack of speed. */
 enum { PATIENCE_MS = 60000 };
 
 /* probe.c */
 void fail(const char *what, const char *name) __attribute__((noreturn)); /* "what: name: errno" */
 void misuse(const char *how) __attribute__((noreturn)); /* prints the usage; exits with 64 */
-long number(const char *text);          /* a decimal number, else misuse() */
-int signal_number(const char *name);    /* "TERM" -> SIGTERM, else misuse() */
-const char *signal_name(int number);    /* SIGTERM -> "TERM", "?" when unknown */
-long long now_ms(void);                 /* the monotonic clock, in milliseconds */
-void pause_ms(long ms);                 /* sleeps MS milliseconds, also when signals interrupt it */
+long number(const char *text);                          /* a decimal number, else misuse() */
+int signal_number(const char *name);                    /* "TERM" -> SIGTERM, else misuse() */
+const char *signal_name(int number);                    /* SIGTERM -> "TERM", "?" when unknown */
+long long now_ms(void);                                 /* the monotonic clock, in milliseconds */
+void pause_ms(long ms); /* sleeps MS milliseconds, also when signals interrupt it */
 void become(char **argv) __attribute__((noreturn)); /* exec, or 127 with a message */
 
-int sleeps_in_lock(pid_t pid);  /* probe-look.c: is a thread of PID in a blocking lock call now? */
+int sleeps_in_lock(pid_t pid); /* probe-look.c: is a thread of PID in a blocking lock call now? */
 
 int cmd_hold(int argc, char **argv);
 int cmd_hold_in_thread(int argc, char **argv);

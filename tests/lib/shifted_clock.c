@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For LD_PRELOAD: a wall clock that is wrong by $CLOCK_SHIFT seconds.  All other clocks are right. */
+/* For LD_PRELOAD: a wall clock that is wrong by $CLOCK_SHIFT seconds.  All other clocks are
+ * right. */
 #include <config.h>
 
 #include <stdlib.h>

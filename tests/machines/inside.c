@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* inside KEY MILLISECONDS|wait [COUNTER] - the command under a lock: reports to the referee when it enters and
- * leaves.  In between it increments the number in the file COUNTER, in steps, and stays: for a time, or until
- * the referee releases it.  99: another command is inside; 98: no referee; 97: the counter fails. */
+/* inside KEY MILLISECONDS|wait [COUNTER] - the command under a lock: reports to the referee when it
+ * enters and leaves.  In between it increments the number in the file COUNTER, in steps, and stays:
+ * for a time, or until the referee releases it.  99: another command is inside; 98: no referee; 97:
+ * the counter fails. */
 #include <config.h>
 
 #include <arpa/inet.h>
@@ -43,7 +44,8 @@ static void tell(const char *line)
 		exit(98);
 }
 
-/* Reads the referee's next line into LINE; answers its question whether this command lives, and reads on. */
+/* Reads the referee's next line into LINE; answers its question whether this command lives, and
+ * reads on. */
 static const char *heard(char line[64])
 {
 	do {
@@ -75,7 +77,7 @@ static void stay(const char *how)
 		if (poll(&poll_referee, 1, left > 0 ? (int)left : -1) == 0)
 			return;
 	} while (fgets(line, sizeof line, from_referee) && strcmp(line, "go\n") != 0 &&
-	    (tell("here\n"), 1));
+		 (tell("here\n"), 1));
 }
 
 static long counter_read(int fd)

@@ -73,18 +73,30 @@ unsigned note(int what, pid_t pid, int slot)
 static const char *word_for(int what)
 {
 	switch (what) {
-	case 'x': return "is in, alone";
-	case 's': return "is in, shared";
-	case 'j': return "is in, in a slot";
-	case 'd': return "is in, alone, and will delete the file";
-	case 'l': return "leaves";
-	case 'D': return "has deleted the lock file";
-	case 'K': return "is sent SIGKILL";
-	case 'S': return "is sent SIGSTOP";
-	case 'T': return "is sent SIGTERM";
-	case 'P': return "is left stopped";
-	case 'H': return "blocks the queue";
-	case 'O': return "FINDS ANOTHER INSIDE";
+	case 'x':
+		return "is in, alone";
+	case 's':
+		return "is in, shared";
+	case 'j':
+		return "is in, in a slot";
+	case 'd':
+		return "is in, alone, and will delete the file";
+	case 'l':
+		return "leaves";
+	case 'D':
+		return "has deleted the lock file";
+	case 'K':
+		return "is sent SIGKILL";
+	case 'S':
+		return "is sent SIGSTOP";
+	case 'T':
+		return "is sent SIGTERM";
+	case 'P':
+		return "is left stopped";
+	case 'H':
+		return "blocks the queue";
+	case 'O':
+		return "FINDS ANOTHER INSIDE";
 	}
 	return "?";
 }

@@ -19,8 +19,8 @@ static int break_in(const char *method, const char *semlock, int slot)
 	return 2;
 }
 
-/* A command that dies with its semlock becomes a child of this process, whose end waitpid(2) reports: while the
- * command is dying, it may still hold the lock. */
+/* A command that dies with its semlock becomes a child of this process, whose end waitpid(2)
+ * reports: while the command is dying, it may still hold the lock. */
 void make_stale(const char *method, const char *semlock)
 {
 	pid_t pid;
@@ -70,6 +70,7 @@ int breakers(const char *method, const char *semlock, int rounds, int count)
 		if (won != 1)
 			printf("round %d: %ld winners\n", round + 1, won);
 	}
-	printf("%s: %d rounds of %d breakers, exactly one winner in %d\n", method, rounds, count, good);
+	printf("%s: %d rounds of %d breakers, exactly one winner in %d\n", method, rounds, count,
+	    good);
 	return good == rounds ? 0 : 1;
 }

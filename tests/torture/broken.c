@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes tests/semlock-broken of semlock: replaces some functions (the linker's --wrap) by the faults
- * of common lockers.  The torture has to find each.
+/* Makes tests/semlock-broken of semlock: replaces some functions (the linker's --wrap) by the
+ * faults of common lockers.  The torture has to find each.
  *
  * SEMLOCK_BROKEN=unchecked: the lock file is not compared with its name once it is locked.
  * SEMLOCK_BROKEN=unguarded: a dead holder's lock is inspected, and then unlinked: no flock
@@ -23,10 +23,12 @@ struct file_lock;
 bool __real_lockfile_current(const struct lock *lock);
 bool __real_lockdir_same(const struct file_lock *file, const char *name, int fd);
 int __real_flock(int fd, int operation);
-enum outcome __real_attempt_deserted(struct lock *lock, const struct checks *checks, int *seen, struct error *error);
+enum outcome __real_attempt_deserted(struct lock *lock, const struct checks *checks, int *seen,
+    struct error *error);
 bool __wrap_lockfile_current(const struct lock *lock);
 bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd);
-enum outcome __wrap_attempt_deserted(struct lock *lock, const struct checks *checks, int *seen, struct error *error);
+enum outcome __wrap_attempt_deserted(struct lock *lock, const struct checks *checks, int *seen,
+    struct error *error);
 int __wrap_flock(int fd, int operation);
 pid_t __wrap_vfork(void);
 
@@ -44,7 +46,8 @@ bool __wrap_lockfile_current(const struct lock *lock)
 
 bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd)
 {
-	static const struct timespec a_moment = {0, 200000}; /* the delay of a busy machine, now and then */
+	/* the delay of a busy machine, now and then */
+	static const struct timespec a_moment = {0, 200000};
 
 	if (broken("uncompared"))
 		return true;
@@ -54,7 +57,8 @@ bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd)
 	return true;
 }
 
-enum outcome __wrap_attempt_deserted(struct lock *lock, const struct checks *checks, int *seen, struct error *error)
+enum outcome __wrap_attempt_deserted(struct lock *lock, const struct checks *checks, int *seen,
+    struct error *error)
 {
 	if (!broken("obedient"))
 		return __real_attempt_deserted(lock, checks, seen, error);

@@ -65,7 +65,8 @@ static bool immortal(const struct contender *one)
 /* Sends SIGNO to the semlock, to the command, or to both. */
 static void strike(const struct contender *one, int slot, int signo, int what)
 {
-	int command = atomic_load(&board->command[slot]), semlock = atomic_load(&board->semlock[slot]);
+	int command = atomic_load(&board->command[slot]),
+	    semlock = atomic_load(&board->semlock[slot]);
 	unsigned whom = pick(3);
 
 	if (whom != 1 && !immortal(one)) {
@@ -108,13 +109,14 @@ static void stop(struct contest *contest, int slot)
 static bool replacer_is_in(const struct contest *contest)
 {
 	for (int slot = 0; slot < contest->count; slot++)
-		if (form_replaces(contest->contenders[slot].form) && atomic_load(&board->command[slot]) != 0)
+		if (form_replaces(contest->contenders[slot].form) &&
+		    atomic_load(&board->command[slot]) != 0)
 			return true;
 	return false;
 }
 
-/* Stops a waiter, mostly for less time than the other waiters grant it.  (It may become the holder just
- * now.) */
+/* Stops a waiter, mostly for less time than the other waiters grant it.  (It may become the holder
+ * just now.) */
 static void halt(struct contest *contest)
 {
 	int slot = (int)pick((unsigned)contest->count);
@@ -168,8 +170,9 @@ static void complain_of(const struct contender *one, int status)
 		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
-/* 69: a waiter that is stopped or delayed while it takes a dead holder's lock over counts as a holder after a
- * second; but nothing in the lock proves that it is one, so --replace does not signal it. */
+/* 69: a waiter that is stopped or delayed while it takes a dead holder's lock over counts as a
+ * holder after a second; but nothing in the lock proves that it is one, so --replace does not
+ * signal it. */
 static bool is_refused(const struct contender *one, int status)
 {
 	if (!form_replaces(one->form) || !WIFEXITED(status) || WEXITSTATUS(status) != 69)
@@ -264,7 +267,8 @@ static void run_down(struct contest *contest)
 
 /* ---- the end ---- */
 
-/* The last acquisitions, without kills, take over the locks of killed contenders, and remove their files. */
+/* The last acquisitions, without kills, take over the locks of killed contenders, and remove their
+ * files. */
 static void calm_down(struct contest *contest)
 {
 	int status;

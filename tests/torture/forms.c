@@ -14,7 +14,14 @@
 #include "torture.h"
 
 enum {
-	FLOCK = 1, OFD = 2, POSIX = 4, EXCL = 8, LINK = 16, MKDIR = 32, SYMLINK = 64, RENAME = 128,
+	FLOCK = 1,
+	OFD = 2,
+	POSIX = 4,
+	EXCL = 8,
+	LINK = 16,
+	MKDIR = 32,
+	SYMLINK = 64,
+	RENAME = 128,
 	KERNEL = FLOCK | OFD | POSIX,
 	ALL = 255,
 	MAY_FAIL = 256, /* busy: at the time limit, or at once */
@@ -31,7 +38,8 @@ struct form {
 };
 
 static const struct form forms[] = {
-    {"command", FLOCK | OFD | EXCL | LINK | MKDIR | SYMLINK | RENAME, "@s -m @m lock @t inside @n x"},
+    {"command", FLOCK | OFD | EXCL | LINK | MKDIR | SYMLINK | RENAME,
+	"@s -m @m lock @t inside @n x"},
     {"command", POSIX, "@s -m @m lock @t inside @n x"},
     {"shell", FLOCK | OFD, "@s -m @m lock -c exec~\"$TORTURE\"~inside~@n~x"},
     {"become", KERNEL, "@s -m @m -F lock @t inside @n x"},
@@ -54,10 +62,12 @@ static const struct form forms[] = {
     {"peer", PEER | FLOCK, "flock lock @t inside @n x"},
     {"peer", PEER | FLOCK, "flock -s lock @t inside @n s"},
     {"peer", PEER | POSIX | OFD, "lckdo -w -e lock @t inside @n x"},
-    {"dotlockfile", PEER | IMMORTAL | LINK, "sh -c until~dotlockfile~-l~-r~0~lock;do~sleep~.002;done;"
-				     "\"$TORTURE\"~inside~@n~x;dotlockfile~-u~lock"},
-    {"peer", PEER | IMMORTAL | LINK, "sh -c until~lockfile~-r~0~lock~2>/dev/null;do~sleep~.002;"
-				     "done;\"$TORTURE\"~inside~@n~x;rm~-f~lock"},
+    {"dotlockfile", PEER | IMMORTAL | LINK,
+	"sh -c until~dotlockfile~-l~-r~0~lock;do~sleep~.002;done;"
+	"\"$TORTURE\"~inside~@n~x;dotlockfile~-u~lock"},
+    {"peer", PEER | IMMORTAL | LINK,
+	"sh -c until~lockfile~-r~0~lock~2>/dev/null;do~sleep~.002;"
+	"done;\"$TORTURE\"~inside~@n~x;rm~-f~lock"},
     {"peer", PEER | EXCL, "@t hand excl @n"},
     {"peer", PEER | IMMORTAL | MKDIR, "@t hand mkdir @n"},
     {"peer", PEER | SYMLINK, "@t hand symlink @n"},
@@ -71,8 +81,14 @@ static const struct {
 	const char *name;
 	int flag;
 } methods[] = {
-    {"flock", FLOCK}, {"ofd", OFD}, {"posix", POSIX}, {"excl", EXCL}, {"link", LINK},
-    {"mkdir", MKDIR}, {"symlink", SYMLINK}, {"rename", RENAME},
+    {"flock", FLOCK},
+    {"ofd", OFD},
+    {"posix", POSIX},
+    {"excl", EXCL},
+    {"link", LINK},
+    {"mkdir", MKDIR},
+    {"symlink", SYMLINK},
+    {"rename", RENAME},
 };
 
 static const struct form *chosen[sizeof forms / sizeof *forms];
@@ -92,7 +108,8 @@ static bool among(const char *name, const char *list)
 	size_t length = strlen(name);
 
 	while (list != NULL) {
-		if (strncmp(list, name, length) == 0 && (list[length] == ',' || list[length] == '\0'))
+		if (strncmp(list, name, length) == 0 &&
+		    (list[length] == ',' || list[length] == '\0'))
 			return true;
 		list = strchr(list, ',');
 		list = list == NULL ? NULL : list + 1;
@@ -153,7 +170,6 @@ bool form_expects(const struct form *form, int status, bool other)
 	       (code == 77 && form_replaces(form) && other) ||
 	       (code == 65 && (strcmp(form->name, "fd") == 0 || strcmp(form->name, "number") == 0));
 }
-
 
 static char *copy_of(const char *text)
 {
@@ -222,7 +238,8 @@ int open_and_exec(char **argv)
 	return 2;
 }
 
-/* As in a shell: semlock locks a descriptor of this process and ends, and this process holds the lock. */
+/* As in a shell: semlock locks a descriptor of this process and ends, and this process holds the
+ * lock. */
 int lock_by_descriptor(int slot, const char *mode, char **argv)
 {
 	int fd = open_lock(), status;
@@ -246,7 +263,8 @@ int lock_by_descriptor(int slot, const char *mode, char **argv)
 	return status;
 }
 
-/* The file has its content before its name: the owner of an empty file would be unknown after a kill. */
+/* The file has its content before its name: the owner of an empty file would be unknown after a
+ * kill. */
 static bool make_file(const char *text)
 {
 	int fd = open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
@@ -291,7 +309,9 @@ static long process_named(const char *how)
 {
 	char text[64] = "";
 	bool is_link = strcmp(how, "break-symlink") == 0;
-	int fd = is_link ? -1 : open(strcmp(how, "break-mkdir") == 0 ? "lock/pid" : "lock", O_RDONLY | O_CLOEXEC);
+	int fd = is_link ? -1
+	                 : open(strcmp(how, "break-mkdir") == 0 ? "lock/pid" : "lock",
+			       O_RDONLY | O_CLOEXEC);
 
 	if (is_link)
 		return readlink("lock", text, sizeof text - 1) < 0 ? 0 : atol(text);

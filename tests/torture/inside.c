@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The check of mutual exclusion.  A process inside has a record lock on a witness file, which no process
- * waits for, and increments a counter file.  If F_SETLK fails, the kernel names the owner of the witness:
- * unless that process is dying, two are inside. */
+/* The check of mutual exclusion.  A process inside has a record lock on a witness file, which no
+ * process waits for, and increments a counter file.  If F_SETLK fails, the kernel names the owner
+ * of the witness: unless that process is dying, two are inside. */
 #include <config.h>
 
 #include <errno.h>
@@ -17,8 +17,8 @@ enum { SLOTS = 60 };
 
 static struct flock part(short type, off_t start, off_t length)
 {
-	return (struct flock){
-	    .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+	return (
+	    struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
 }
 
 static void overlap(pid_t other, int slot)

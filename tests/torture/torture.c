@@ -11,8 +11,9 @@
  * The contenders ask for the lock in all ways of forms.c that METHOD has: with a command, -c,
  * -F, -o, a descriptor, a deadline, shared, in a slot, ...; each time in another one.
  * TORTURE_FORMS=command,peer,...: in these alone; without it, in all but those of other
- * programs.  (Other programs do not check whether a lock file has been deleted: so not both at once.)
- * TORTURE_SECONDS: the longest time.  TORTURE_STUCK: so many seconds without an entry are a failure.
+ * programs.  (Other programs do not check whether a lock file has been deleted: so not both at
+ *once.) TORTURE_SECONDS: the longest time.  TORTURE_STUCK: so many seconds without an entry are a
+ *failure.
  *
  * As root, every second contender is another user.  A hostile process locks bytes of the queue,
  * and waiters are stopped for a while, most of all while a replacer is inside. */
@@ -81,8 +82,9 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (argc < 6 || atoi(argv[5]) < 1 || atoi(argv[5]) > MOST) {
-		fprintf(stderr, "usage: torture METHOD SEMLOCK ACQUISITIONS KILLS CONTENDERS [SEED]\n"
-				"       torture breakers METHOD SEMLOCK ROUNDS BREAKERS\n");
+		fprintf(stderr,
+		    "usage: torture METHOD SEMLOCK ACQUISITIONS KILLS CONTENDERS [SEED]\n"
+		    "       torture breakers METHOD SEMLOCK ROUNDS BREAKERS\n");
 		return 2;
 	}
 	if (strcmp(argv[1], "breakers") == 0 && naive_is(argv[2])) {

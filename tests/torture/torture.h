@@ -26,9 +26,10 @@ struct board {
 	atomic_long refusals;       /* of --replace, because such a waiter had the lock: few */
 	atomic_long bursts, blocks; /* of the hostile process */
 	atomic_long broken;         /* locks of dead processes, by a form that breaks them: none */
-	atomic_int command[MOST]; /* the process of each contender that is inside */
-	atomic_int semlock[MOST]; /* its semlock, if the contender is a shell or a script */
-	atomic_llong last_ns, longest_ns; /* time of the last entry, and the longest time without one */
+	atomic_int command[MOST];   /* the process of each contender that is inside */
+	atomic_int semlock[MOST];   /* its semlock, if the contender is a shell or a script */
+	/* time of the last entry, and the longest time without one */
+	atomic_llong last_ns, longest_ns;
 	atomic_uint events;
 	atomic_uint overlap; /* the event of the first overlap */
 	atomic_int met;      /* the process that the first overlap met */
@@ -46,10 +47,10 @@ unsigned pick(unsigned n); /* at random, from 0 to N - 1 */
 void seed(unsigned long long number);
 void fatal(const char *what) __attribute__((noreturn)); /* prints errno; exits 2 */
 unsigned note(int what, pid_t pid, int slot); /* WHAT: a letter, for the log; returns its number */
-void show_events(unsigned end);                /* those before number END */
+void show_events(unsigned end);               /* those before number END */
 
 /* process.c: of any process, not only children */
-bool dying(pid_t pid);              /* gone, a zombie, exiting, or with a SIGKILL on its way */
+bool dying(pid_t pid); /* gone, a zombie, exiting, or with a SIGKILL on its way */
 bool is_stopped(pid_t pid);
 bool signal_command(pid_t pid, int signo); /* if PID still is this program */
 
@@ -61,7 +62,8 @@ int go_inside(int slot, const char *mode);
 struct form;
 /* Those of METHOD that WANTED (names with commas; NULL: all but peers) names; how many. */
 int forms_choose(const char *method, const char *wanted);
-/* At random; for SLOT 0 always semlock: the other programs alone take over no dead holder's lock. */
+/* At random; for SLOT 0 always semlock: the other programs alone take over no dead holder's
+ * lock. */
 const struct form *form_pick(int slot);
 void form_exec(const struct form *form, const char *method, const char *semlock, int slot)
     __attribute__((noreturn));
@@ -70,8 +72,9 @@ bool form_may_be_killed(const struct form *form); /* its lock would be taken ove
 /* STATUS: as of waitpid.  OTHER: the contender may not signal all the others. */
 bool form_expects(const struct form *form, int status, bool other);
 bool form_replaces(const struct form *form);
-bool forms_break(void); /* one breaks the locks of dead processes, without a second check: no contender is killed */
-int open_and_exec(char **argv);                   /* LOCK as descriptor 20, for ARGV */
+/* one breaks the locks of dead processes, without a second check: no contender is killed */
+bool forms_break(void);
+int open_and_exec(char **argv); /* LOCK as descriptor 20, for ARGV */
 int lock_by_descriptor(int slot, const char *mode, char **argv);
 int by_hand(const char *how, int slot); /* a locker without any tool: mkdir, excl, ... */
 
@@ -80,10 +83,11 @@ int by_hand(const char *how, int slot); /* a locker without any tool: mkdir, exc
 int say_if_held(const char *method);
 
 /* users.c */
-void users_begin(const char *semlock); /* as root, with another user that can reach everything: two users */
+/* as root, with another user that can reach everything: two users */
+void users_begin(const char *semlock);
 bool user_is_other(int slot);
-void user_become(int slot); /* in the process of that contender */
-pid_t hostile_start(void);  /* takes tickets of the queue */
+void user_become(int slot);      /* in the process of that contender */
+pid_t hostile_start(void);       /* takes tickets of the queue */
 void hostile_end(pid_t hostile); /* 0: there is none */
 
 /* verdict.c */

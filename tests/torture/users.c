@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* As root, every second contender is user OTHER_USER.  The hostile process may lock any byte of the lock's
- * queue, and nothing else. */
+/* As root, every second contender is user OTHER_USER.  The hostile process may lock any byte of the
+ * lock's queue, and nothing else. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -33,8 +33,9 @@ static bool is_reached(const char *semlock)
 {
 	char directory[PATH_MAX];
 
-	return getcwd(directory, sizeof directory) != NULL && access(directory, R_OK | W_OK | X_OK) == 0 &&
-	       access(self, X_OK) == 0 && access(semlock, X_OK) == 0;
+	return getcwd(directory, sizeof directory) != NULL &&
+	       access(directory, R_OK | W_OK | X_OK) == 0 && access(self, X_OK) == 0 &&
+	       access(semlock, X_OK) == 0;
 }
 
 void users_begin(const char *semlock)
@@ -86,14 +87,17 @@ static int open_queue(const char *name)
 	return fd;
 }
 
-/* A ticket before all others, among those of --replace, or among the ordinary ones of this moment. */
+/* A ticket before all others, among those of --replace, or among the ordinary ones of this
+ * moment. */
 static off_t any_ticket(void)
 {
 	long long now = (long long)now_ns(), shift = (long long)pick(2000000);
 
 	switch (pick(3)) {
-	case 0: return 1 + (off_t)pick(100);
-	case 1: return (off_t)(2 * (now - shift));
+	case 0:
+		return 1 + (off_t)pick(100);
+	case 1:
+		return (off_t)(2 * (now - shift));
 	}
 	return (off_t)((1LL << 61) + 2 * (now - shift));
 }

@@ -15,12 +15,14 @@ long rounds(void)
 
 static bool is_kernel(const char *method)
 {
-	return strcmp(method, "flock") == 0 || strcmp(method, "ofd") == 0 || strcmp(method, "posix") == 0;
+	return strcmp(method, "flock") == 0 || strcmp(method, "ofd") == 0 ||
+	       strcmp(method, "posix") == 0;
 }
 
 bool left_over(const char *method)
 {
-	int code = system("test -z \"$(ls -A | grep -vE '^(board|messages|witness|counter|lock)$')\"");
+	int code =
+	    system("test -z \"$(ls -A | grep -vE '^(board|messages|witness|counter|lock)$')\"");
 
 	if (code == 0 && strcmp(method, "rename") != 0 && !is_kernel(method))
 		code = access("lock", F_OK) == 0;
@@ -39,7 +41,8 @@ static long updates_lost(void)
 		fclose(file);
 	if (value < done)
 		return done - value;
-	return value - done > atomic_load(&board->kills) + atomic_load(&board->terms) ? value - done : 0;
+	return value - done > atomic_load(&board->kills) + atomic_load(&board->terms) ? value - done
+	                                                                              : 0;
 }
 
 static void show_overlap(void)
@@ -55,13 +58,15 @@ int verdict(const char *method, int count, int64_t took, bool stuck, bool litter
 {
 	long updates = updates_lost();
 
-	printf("%s: %ld acquisitions (%ld of them shared or slots) by %d in %.1f s; %ld kills, %ld stops, "
+	printf("%s: %ld acquisitions (%ld of them shared or slots) by %d in %.1f s; %ld kills, %ld "
+	       "stops, "
 	       "%ld terms, %ld lock files deleted\n",
-	    method, rounds(), atomic_load(&board->shared), count,
-	    (double)took / 1e9, atomic_load(&board->kills), atomic_load(&board->stops),
-	    atomic_load(&board->terms), atomic_load(&board->deleted));
+	    method, rounds(), atomic_load(&board->shared), count, (double)took / 1e9,
+	    atomic_load(&board->kills), atomic_load(&board->stops), atomic_load(&board->terms),
+	    atomic_load(&board->deleted));
 	printf("%s: %s; %ld waiters left stopped, %ld replacers refused for one, %ld bursts of "
-	       "hostile tickets, and %ld times the queue blocked, %ld locks of dead processes broken\n",
+	       "hostile tickets, and %ld times the queue blocked, %ld locks of dead processes "
+	       "broken\n",
 	    method, user_is_other(1) ? "two users" : "one user", atomic_load(&board->halts),
 	    atomic_load(&board->refusals), atomic_load(&board->bursts), atomic_load(&board->blocks),
 	    atomic_load(&board->broken));
@@ -69,9 +74,12 @@ int verdict(const char *method, int count, int64_t took, bool stuck, bool litter
 	       "without progress %.3f s\n",
 	    method, atomic_load(&board->overlaps), atomic_load(&board->lost), updates,
 	    atomic_load(&board->failures), stuck ? "STUCK" : "not stuck",
-	    litter ? "something LEFT" : "nothing left", (double)atomic_load(&board->longest_ns) / 1e9);
+	    litter ? "something LEFT" : "nothing left",
+	    (double)atomic_load(&board->longest_ns) / 1e9);
 	if (atomic_load(&board->overlaps) > 0)
 		show_overlap();
-	return stuck || litter || atomic_load(&board->broken) > 0 || atomic_load(&board->refusals) > 1 + rounds() / 1000 || updates != 0 || atomic_load(&board->overlaps) > 0 ||
-	       atomic_load(&board->lost) > 0 || atomic_load(&board->failures) > 0;
+	return stuck || litter || atomic_load(&board->broken) > 0 ||
+	       atomic_load(&board->refusals) > 1 + rounds() / 1000 || updates != 0 ||
+	       atomic_load(&board->overlaps) > 0 || atomic_load(&board->lost) > 0 ||
+	       atomic_load(&board->failures) > 0;
 }

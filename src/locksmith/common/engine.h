@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 enum engine_outcome {
-	TAKEN,	  /* the lock is held: not of run() */
+	TAKEN,    /* the lock is held: not of run() */
 	RELEASED, /* semlock wants it no more; with ACTION_WHO: it is free */
 	BUSY,
 	FAILED /* an error is filled */
@@ -24,12 +24,14 @@ struct engine {
 	const char *schemes; /* "etcd etcds": the URLs that it takes */
 	const char *words;   /* what it offers, of "shared slots order token queue-max" */
 
-	/* Fills in *url, which stays valid until exit: url_parse, or the engine's own.  0, or -1 with *error filled. */
+	/* Fills in *url, which stays valid until exit: url_parse, or the engine's own.  0, or -1
+	 * with *error filled. */
 	int (*parse)(const char *text, struct url *url, struct error *error);
 
-	/* The whole life of a lock, or of ACTION_WHO: RELEASED or BUSY with everything said (OK, HELD, FREE, BUSY, WHO),
-	 * or FAILED with *error filled, which main says (LOST, ERR).  With ERROR_AWAY in it nothing is held and nothing is
-	 * left to run: main may call run() again, as long as the user waits. */
+	/* The whole life of a lock, or of ACTION_WHO: RELEASED or BUSY with everything said (OK,
+	 * HELD, FREE, BUSY, WHO), or FAILED with *error filled, which main says (LOST, ERR).  With
+	 * ERROR_AWAY in it nothing is held and nothing is left to run: main may call run() again,
+	 * as long as the user waits. */
 	enum engine_outcome (*run)(const struct options *options, struct error *error);
 
 	/* After each run(), and after the command of a lost lock was ended.  STOPPED: no process

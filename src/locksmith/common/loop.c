@@ -27,7 +27,8 @@ int loop_prepare(struct pollfd own[2], int64_t until)
 		when.it_value = (struct timespec){(time_t)(until / SECOND), (long)(until % SECOND)};
 	own[0] = (struct pollfd){protocol_fd(), POLLIN, 0};
 	own[1] = (struct pollfd){timer, POLLIN, 0};
-	if (left <= 0 || (timer >= 0 && timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL) == 0))
+	if (left <= 0 ||
+	    (timer >= 0 && timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL) == 0))
 		return left <= 0 ? 0 : -1;
 	return left < 1000 ? (int)left : 1000;
 }

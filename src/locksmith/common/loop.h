@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/common/loop.h - moments on the clock of the leases, clock_boottime(); sleep until one, and read semlock's
- * lines. */
+/* locksmith/common/loop.h - moments on the clock of the leases, clock_boottime(); sleep until one,
+ * and read semlock's lines. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 #define SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 
@@ -24,19 +24,23 @@ static inline int64_t earlier(int64_t a, int64_t b)
 /* A random time from 3/4 to 5/4 of NS: several pollers spread. */
 int64_t spread(int64_t ns);
 
-/* Fills SIZE bytes, at most 256, at INTO with random bytes of the kernel; aborts if there are none. */
+/* Fills SIZE bytes, at most 256, at INTO with random bytes of the kernel; aborts if there are
+ * none. */
 void random_bytes(void *into, size_t size);
 
-/* Reads a duration, as duration_parse() does, of at most LONGEST_SECONDS, into *NS. 0, or -1: TEXT is none. */
+/* Reads a duration, as duration_parse() does, of at most LONGEST_SECONDS, into *NS. 0, or -1: TEXT
+ * is none. */
 int bounded_duration(const char *text, int64_t *ns);
 
-/* Fills in what poll(2) is to look at beside other descriptors: semlock's lines, and a timer for that moment, which also
- * runs while the machine is suspended; -1: there is none.  Returns the timeout in ms: -1, for ever, if the timer wakes;
- * else a second at most, because poll(2) does not count the time of a suspend. */
+/* Fills in what poll(2) is to look at beside other descriptors: semlock's lines, and a timer for
+ * that moment, which also runs while the machine is suspended; -1: there is none.  Returns the
+ * timeout in ms: -1, for ever, if the timer wakes; else a second at most, because poll(2) does not
+ * count the time of a suspend. */
 int loop_prepare(struct pollfd own[2], int64_t until);
 
-/* Sleeps until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, or that
- * moment has come; where there is no timerfd_create(2), a second at most.  Fills in revents. */
+/* Sleeps until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, or
+ * that moment has come; where there is no timerfd_create(2), a second at most.  Fills in
+ * revents. */
 void loop_turn(struct pollfd *fds, nfds_t count, int64_t until);
 
 /* Waits until that moment, or until protocol_released(). */

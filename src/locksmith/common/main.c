@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and releases it when its input ends. */
+/* semlock-locksmith-NAME - waits for a lock on a server, keeps it, and releases it when its input
+ * ends. */
 #include <config.h>
 
 #include "locksmith/common/loop.h"
@@ -16,8 +17,8 @@
 
 #define AGAIN SECOND /* between two tries of a server that is not there */
 
-/* When the command ends, the input ends, and the lock is released.  If a signal ended the helper before,
- * the lock would lapse under a running command: ignore them all. */
+/* When the command ends, the input ends, and the lock is released.  If a signal ended the helper
+ * before, the lock would lapse under a running command: ignore them all. */
 static void outlive_signals(void)
 {
 	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
@@ -30,10 +31,12 @@ static void outlive_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-#define STOPPING (10 * SECOND) /* semlock stops the command of a lost lock, and closes our input */
+#define STOPPING \
+	(10 * SECOND) /* semlock stops the command of a lost lock, and closes our input \
+	               * \ */
 
-/* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a wrong
- * name would be waited for without end. */
+/* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a
+ * wrong name would be waited for without end. */
 static enum engine_outcome run_engine(const struct options *options, struct error *error)
 {
 	for (;;) {
@@ -42,8 +45,9 @@ static enum engine_outcome run_engine(const struct options *options, struct erro
 
 		*error = (struct error){.kind = ERROR_NONE};
 		outcome = engine.run(options, error);
-		if (outcome != FAILED || error->kind != ERROR_AWAY || options->action != ACTION_LOCK || options->no_wait ||
-		    options->wait == NEVER || protocol_released() || clock_boottime() >= options->until)
+		if (outcome != FAILED || error->kind != ERROR_AWAY ||
+		    options->action != ACTION_LOCK || options->no_wait || options->wait == NEVER ||
+		    protocol_released() || clock_boottime() >= options->until)
 			return outcome;
 		if (engine.end != NULL)
 			engine.end(true);
@@ -100,16 +104,20 @@ static bool offers(const char *word)
 
 static int parse_url(struct options *options, struct error *error)
 {
-	const char *missing = options->mode == LEASE_SHARED && !offers(OFFER_SHARED) ? "--mode=shared"
-			      : options->mode == LEASE_SLOTS && !offers(OFFER_SLOTS) ? "--slots"
-			      : options->queue_max > 0 && !offers(OFFER_QUEUE_MAX)	 ? "--queue-max"
-										 : NULL;
+	const char *missing = options->mode == LEASE_SHARED && !offers(OFFER_SHARED)
+	                          ? "--mode=shared"
+	                      : options->mode == LEASE_SLOTS && !offers(OFFER_SLOTS) ? "--slots"
+	                      : options->queue_max > 0 && !offers(OFFER_QUEUE_MAX)   ? "--queue-max"
+	                                                                             : NULL;
 	size_t scheme = strcspn(options->url_text, ":");
 
 	if (missing != NULL)
-		return error_plain(error, ERROR_USAGE, "%s is not for this kind of server", missing);
-	if (!is_among(options->url_text, scheme, engine.schemes) || strncmp(options->url_text + scheme, "://", 3) != 0)
-		return error_plain(error, ERROR_USAGE, "this is no URL of %s: %.100s", engine.schemes, options->url_text);
+		return error_plain(error, ERROR_USAGE, "%s is not for this kind of server",
+		    missing);
+	if (!is_among(options->url_text, scheme, engine.schemes) ||
+	    strncmp(options->url_text + scheme, "://", 3) != 0)
+		return error_plain(error, ERROR_USAGE, "this is no URL of %s: %.100s",
+		    engine.schemes, options->url_text);
 	return engine.parse(options->url_text, &options->url, error);
 }
 
@@ -120,20 +128,23 @@ int main(int argc, char **argv)
 	int status;
 
 	outlive_signals();
-	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* a core file would have the password in it */
+	/* a core file would have the password in it */
+	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	status = options_parse(argc, argv, &options, &error);
 	if (status == 0 && (options.action == ACTION_HELP || options.action == ACTION_VERSION))
 		return print_for_people(options.action);
 	if (status == 0)
 		status = parse_url(&options, &error);
-	say(SAYS_LOCKSMITH " %d%s%s", LOCKSMITH_PROTOCOL, *engine.words != '\0' ? " " : "", engine.words);
+	say(SAYS_LOCKSMITH " %d%s%s", LOCKSMITH_PROTOCOL, *engine.words != '\0' ? " " : "",
+	    engine.words);
 	if (status != 0) {
 		say(SAYS_ERR " %d %s", exit_status_of(error.kind), error.text);
 		return exit_status_of(error.kind);
 	}
 	status = finish(run_engine(&options, &error), &error);
 #ifndef __SANITIZE_ADDRESS__ /* which looks for leaks at exit(3) */
-	/* semlock waits for the end of this process: libraries tidy up for longer than it takes to start a command. */
+	/* semlock waits for the end of this process: libraries tidy up for longer than it takes to
+	 * start a command. */
 	_exit(status);
 #endif
 	return status;

@@ -16,7 +16,7 @@
 /* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
 #define NO_WAIT (5 * SECOND / 2)
 #define POLL_INTERVAL (2 * SECOND) /* between two requests */
-#define LAST_ANSWER (SECOND / 2) /* beyond the end of --wait; semlock stays for a second */
+#define LAST_ANSWER (SECOND / 2)   /* beyond the end of --wait; semlock stays for a second */
 
 const char options_help[] =
     "  [OPTION...] URL\n"
@@ -24,7 +24,8 @@ const char options_help[] =
     "  --mode=exclusive|shared   how to hold it (exclusive)\n"
     "  --slots=N                 one of N slots\n"
     "  --ttl=SECS                lease (etcd 15, others 60)\n"
-    "  --stale=SECS              age at which a lock directory without owner may go (600; 0 never)\n"
+    "  --stale=SECS              age at which a lock directory without owner may go (600; 0 "
+    "never)\n"
     "  --wait[=SECS]             wait for it, at most so long (the default: for ever)\n"
     "  --no-wait                 do not wait\n"
     "  --queue-max=N             wait only if fewer than N others wait (etcd)\n"
@@ -47,13 +48,12 @@ static int action = ACTION_LOCK; /* getopt_long(3) sets it */
 
 static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE},
     {"slots", required_argument, NULL, OPT_SLOTS}, {"ttl", required_argument, NULL, OPT_TTL},
-    {"stale", required_argument, NULL, OPT_STALE},
-    {"wait", optional_argument, NULL, OPT_WAIT}, {"no-wait", no_argument, NULL, OPT_NO_WAIT},
+    {"stale", required_argument, NULL, OPT_STALE}, {"wait", optional_argument, NULL, OPT_WAIT},
+    {"no-wait", no_argument, NULL, OPT_NO_WAIT},
     {"queue-max", required_argument, NULL, OPT_QUEUE_MAX},
     {"pid", required_argument, NULL, OPT_PID}, {"note", required_argument, NULL, OPT_NOTE},
-    {"who", no_argument, &action, ACTION_WHO},
-    {"help", no_argument, &action, ACTION_HELP}, {"version", no_argument, &action, ACTION_VERSION},
-    {NULL, 0, NULL, 0}};
+    {"who", no_argument, &action, ACTION_WHO}, {"help", no_argument, &action, ACTION_HELP},
+    {"version", no_argument, &action, ACTION_VERSION}, {NULL, 0, NULL, 0}};
 
 static int parse_number(const char *text, long least, long most, long *n)
 {
@@ -88,8 +88,8 @@ void options_holder(const struct options *options, char *text, size_t size)
 	char host[65] = "";
 
 	gethostname(host, sizeof host - 1);
-	snprintf(text, size, "pid=%ld host=%s since=%lld%s%.200s", options_pid(options), host, (long long)time(NULL),
-	    options->note[0] != '\0' ? " note=" : "", options->note);
+	snprintf(text, size, "pid=%ld host=%s since=%lld%s%.200s", options_pid(options), host,
+	    (long long)time(NULL), options->note[0] != '\0' ? " note=" : "", options->note);
 }
 
 static int parse_mode(struct options *options, const char *text)
@@ -121,7 +121,9 @@ static int parse_option(struct options *options, int option, const char *argumen
 		return parse_count(argument, 100000, &options->slots);
 	case OPT_TTL:
 		/* A lease shorter than two seconds could not be kept over any network. */
-		return bounded_duration(argument, &options->ttl) != 0 || options->ttl < 2 * SECOND ? -1 : 0;
+		return bounded_duration(argument, &options->ttl) != 0 || options->ttl < 2 * SECOND
+		           ? -1
+		           : 0;
 	case OPT_STALE:
 		options->stale_given = true;
 		return bounded_duration(argument, &options->stale);
@@ -150,15 +152,19 @@ int options_parse(int argc, char **argv, struct options *options, struct error *
 	int option, which = 0;
 
 	*options = (struct options){.mode = LEASE_EXCLUSIVE,
-	    .stale = 600 * SECOND, .interval = unless_tested("SEMLOCK_LOOK_EVERY", POLL_INTERVAL), .wait = NEVER,
-	    .pid = (long)getppid(), .note = ""};
+	    .stale = 600 * SECOND,
+	    .interval = unless_tested("SEMLOCK_LOOK_EVERY", POLL_INTERVAL),
+	    .wait = NEVER,
+	    .pid = (long)getppid(),
+	    .note = ""};
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", table, &which)) != -1) {
 		if (option == '?')
-			return error_plain(error, ERROR_USAGE, "unknown or incomplete option: %s", argv[optind - 1]);
+			return error_plain(error, ERROR_USAGE, "unknown or incomplete option: %s",
+			    argv[optind - 1]);
 		if (parse_option(options, option, optarg) != 0)
-			return error_plain(error, ERROR_USAGE, "--%s=%s makes no sense", table[which].name,
-			    optarg != NULL ? optarg : "");
+			return error_plain(error, ERROR_USAGE, "--%s=%s makes no sense",
+			    table[which].name, optarg != NULL ? optarg : "");
 	}
 	options->action = (enum action)action;
 	if (options->action == ACTION_HELP || options->action == ACTION_VERSION)
@@ -166,12 +172,16 @@ int options_parse(int argc, char **argv, struct options *options, struct error *
 	if (optind + 1 != argc)
 		return error_plain(error, ERROR_USAGE, "one URL is needed");
 	if (options->slots > 0 && options->mode == LEASE_SHARED)
-		return error_plain(error, ERROR_USAGE, "--slots and --mode=shared exclude each other");
+		return error_plain(error, ERROR_USAGE,
+		    "--slots and --mode=shared exclude each other");
 	if (options->slots > 0)
 		options->mode = LEASE_SLOTS;
-	options->until = options->no_wait ? now + no_wait : options->wait == NEVER ? NEVER : now + options->wait;
-	options->answer_by = options->no_wait || options->wait == NEVER	   ? options->until
-		       : options->wait + LAST_ANSWER < no_wait ? now + no_wait : options->until + LAST_ANSWER;
+	options->until = options->no_wait         ? now + no_wait
+	                 : options->wait == NEVER ? NEVER
+	                                          : now + options->wait;
+	options->answer_by = options->no_wait || options->wait == NEVER ? options->until
+	                     : options->wait + LAST_ANSWER < no_wait    ? now + no_wait
+	                                                             : options->until + LAST_ANSWER;
 	options->url_text = argv[optind];
 	return 0;
 }

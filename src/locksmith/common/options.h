@@ -17,20 +17,21 @@ enum lease_mode { LEASE_EXCLUSIVE = 'x', LEASE_SHARED = 's', LEASE_SLOTS = 'n' }
 struct options {
 	enum action action;
 	enum lease_mode mode;
-	unsigned int slots; /* LEASE_SLOTS: how many may hold at once */
+	unsigned int slots;     /* LEASE_SLOTS: how many may hold at once */
 	unsigned int queue_max; /* wait only if fewer others wait; 0: no limit */
-	int64_t ttl;	    /* nanoseconds, like all times here; 0: the engine's default */
-	int64_t stale;	    /* age at which a lock directory without a sign of its holder is removed; 0: never */
+	int64_t ttl;            /* nanoseconds, like all times here; 0: the engine's default */
+	/* age at which a lock directory without a sign of its holder is removed; 0: never */
+	int64_t stale;
 	bool stale_given;
 	int64_t interval; /* between two requests of a waiter, where the server wakes none */
 	bool no_wait;
-	int64_t wait;	  /* how long to wait for the lock, or NEVER */
-	int64_t until;	  /* the moment (clock_boottime) at which that is over */
+	int64_t wait;      /* how long to wait for the lock, or NEVER */
+	int64_t until;     /* the moment (clock_boottime) at which that is over */
 	int64_t answer_by; /* the moment to give up a silent server: until, or a little later */
-	long pid;	  /* see options_pid() */
-	const char *note; /* shown to others, "" if none */
+	long pid;          /* see options_pid() */
+	const char *note;  /* shown to others, "" if none */
 	const char *url_text;
-	struct url url;   /* filled in by the engine */
+	struct url url; /* filled in by the engine */
 };
 
 /* "exclusive", "shared" or "slots". */

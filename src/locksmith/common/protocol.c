@@ -24,16 +24,17 @@ static struct {
 	bool ended;
 } input;
 
-/* Lines for which the pipe had no room.  WAIT is dropped, as it is soon out of date; of HELD the last one
- * counts; the others must not be lost: without OK semlock would wait for a lock that it has. */
+/* Lines for which the pipe had no room.  WAIT is dropped, as it is soon out of date; of HELD the
+ * last one counts; the others must not be lost: without OK semlock would wait for a lock that it
+ * has. */
 static struct {
 	char lines[3072];
 	size_t used;
 	char held[64];
 } unsaid;
 
-/* Writes without blocking: POLLOUT promises room for PIPE_BUF bytes.  False: the pipe had no room within
- * timeout_ms (-1: wait for ever). */
+/* Writes without blocking: POLLOUT promises room for PIPE_BUF bytes.  False: the pipe had no room
+ * within timeout_ms (-1: wait for ever). */
 static bool put_line(const char *text, size_t length, int timeout_ms)
 {
 	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
@@ -51,7 +52,8 @@ static bool begins(const char *line, const char *word)
 {
 	size_t length = strlen(word);
 
-	return strncmp(line, word, length) == 0 && (line[length] == '\0' || line[length] == ' ' || line[length] == '\n');
+	return strncmp(line, word, length) == 0 &&
+	       (line[length] == '\0' || line[length] == ' ' || line[length] == '\n');
 }
 
 static void keep_unsaid(const char *line, size_t length)
@@ -167,8 +169,8 @@ static void end_soon(int sig)
 	alarm(1);
 }
 
-/* Semlock and its command are gone.  What may be left to do is to release the lock; if a server makes that long, TERM
- * ends the helper, which ignored it before (main.c), within a second. */
+/* Semlock and its command are gone.  What may be left to do is to release the lock; if a server
+ * makes that long, TERM ends the helper, which ignored it before (main.c), within a second. */
 static void input_over(void)
 {
 	input.ended = true;

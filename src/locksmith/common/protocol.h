@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/common/protocol.h - the lines between semlock and its helper; semlock-locksmith(7) describes them. */
+/* locksmith/common/protocol.h - the lines between semlock and its helper; semlock-locksmith(7)
+ * describes them. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 #define SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 
@@ -8,8 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Writes one line to standard output.  If the pipe is full, never blocks, so that the heartbeat goes on: WAIT is
- * dropped; other lines, and of HELD the last, are written when there is room.  Only WHO waits for room. */
+/* Writes one line to standard output.  If the pipe is full, never blocks, so that the heartbeat
+ * goes on: WAIT is dropped; other lines, and of HELD the last, are written when there is room. Only
+ * WHO waits for room. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* At the end: waits until all lines are written, or the reader has gone. */
@@ -24,8 +26,8 @@ int protocol_fd(void);
 /* Reads and handles semlock's lines, without blocking. */
 void protocol_pump(void);
 
-/* True after START: the command runs, and the lock is to be renewed.  Before, semlock may stand still, and nothing
- * is held for it beyond one lease. */
+/* True after START: the command runs, and the lock is to be renewed.  Before, semlock may stand
+ * still, and nothing is held for it beyond one lease. */
 bool protocol_started(void);
 
 /* The PID in START, of the process to name as the holder; 0: none yet. */

@@ -34,7 +34,9 @@ static int renew(struct renewal *renewal, int64_t *next, struct error *error)
 static int lost_for_want_of_time(struct error *error)
 {
 	error->kind = ERROR_LOST;
-	return error->text[0] != '\0' ? -1 : error_plain(error, ERROR_LOST, "the server did not answer in time");
+	return error->text[0] != '\0'
+	           ? -1
+	           : error_plain(error, ERROR_LOST, "the server did not answer in time");
 }
 
 static void say_ok(const struct renewal *renewal, int64_t fencing_token, int slot)
@@ -55,10 +57,12 @@ int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struc
 
 	*error = (struct error){.kind = ERROR_NONE};
 	say_ok(renewal, fencing_token, slot);
-	while (!protocol_started() && !protocol_released() && clock_boottime() < moment(renewal, LEASE_LAST))
+	while (!protocol_started() && !protocol_released() &&
+	       clock_boottime() < moment(renewal, LEASE_LAST))
 		loop_turn(NULL, 0, moment(renewal, LEASE_LAST));
 	if (!protocol_started() && !protocol_released())
-		return error_plain(error, ERROR_LOST, "semlock stood still, and did not start the command in time");
+		return error_plain(error, ERROR_LOST,
+		    "semlock stood still, and did not start the command in time");
 	while (!protocol_released()) {
 		int64_t last = moment(renewal, LEASE_LAST), now = clock_boottime();
 
@@ -66,7 +70,8 @@ int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struc
 			return lost_for_want_of_time(error);
 		if (now < next && renewal->rest == NULL)
 			loop_wait(earlier(next, last));
-		else if ((now < next ? renewal->rest(renewal, earlier(next, last), error) : renew(renewal, &next, error)) != 0)
+		else if ((now < next ? renewal->rest(renewal, earlier(next, last), error)
+				     : renew(renewal, &next, error)) != 0)
 			return -1;
 	}
 	return 0;

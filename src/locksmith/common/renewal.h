@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/common/renewal.h - the life of a lock that is held: OK, START, HELD again and again, until semlock
- * releases it or it is lost.  sys/lease_schedule.h says when. */
+/* locksmith/common/renewal.h - the life of a lock that is held: OK, START, HELD again and again,
+ * until semlock releases it or it is lost.  sys/lease_schedule.h says when. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 #define SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 
@@ -10,27 +10,30 @@
 #include <stdint.h>
 
 enum renewed {
-	RENEWED,       /* the deadline is a later one */
-	RENEW_AGAIN,   /* no answer, or a refusal that may pass: to be tried again, as long as there is time */
-	RENEW_GONE     /* the lock is lost: *error is filled */
+	RENEWED, /* the deadline is a later one */
+	/* no answer, or a refusal that may pass: to be tried again, as long as there is time */
+	RENEW_AGAIN,
+	RENEW_GONE /* the lock is lost: *error is filled */
 };
 
 struct renewal {
-	void *lock;	    /* the engine's */
-	int64_t lease;	    /* nanoseconds, as all times here */
-	int64_t deadline;   /* clock_boottime(): no other client can have the lock before; renew() sets it */
+	void *lock;    /* the engine's */
+	int64_t lease; /* nanoseconds, as all times here */
+	/* clock_boottime(): no other client can have the lock before; renew() sets it */
+	int64_t deadline;
 	enum lease_part at; /* LEASE_RENEW or LEASE_BEAT */
-	int64_t retry;	    /* between two tries */
+	int64_t retry;      /* between two tries */
 
-	/* Tries once, at most until that moment.  With RENEW_AGAIN, *error may be filled with the reason. */
+	/* Tries once, at most until that moment.  With RENEW_AGAIN, *error may be filled with the
+	 * reason. */
 	enum renewed (*renew)(struct renewal *renewal, int64_t until, struct error *error);
-	/* Waits until that moment, protocol_released(), or an event of the engine's own.  0, or -1 with *error filled:
-	 * the lock is lost.  NULL: there are no such events. */
+	/* Waits until that moment, protocol_released(), or an event of the engine's own.  0, or -1
+	 * with *error filled: the lock is lost.  NULL: there are no such events. */
 	int (*rest)(struct renewal *renewal, int64_t until, struct error *error);
 };
 
-/* Says OK, and keeps the lock.  FENCING_TOKEN < 0: the engine has none; SLOT < 0: no slots.  0: it is to be released;
- * -1: it is lost, and *error filled. */
+/* Says OK, and keeps the lock.  FENCING_TOKEN < 0: the engine has none; SLOT < 0: no slots.  0: it
+ * is to be released; -1: it is lost, and *error filled. */
 int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct error *error);
 
 #endif

@@ -14,8 +14,8 @@
 /* The characters of a host name, which goes unquoted into another URL. */
 #define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
-/* Copies length bytes of text into out, %XX decoded. -1 if it does not fit or is no printable text.
- */
+/* Copies length bytes of text into out, %XX decoded. -1 if it does not fit or is no printable
+ * text. */
 static int decode(const char *text, size_t length, char *out, size_t size)
 {
 	size_t used = 0;
@@ -24,7 +24,8 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 		int c = (unsigned char)text[i];
 
 		if (c == '%') {
-			const char digits[] = {text[i + 1], text[i + 1] != '\0' ? text[i + 2] : '\0', '\0'};
+			const char digits[] = {text[i + 1],
+			    text[i + 1] != '\0' ? text[i + 2] : '\0', '\0'};
 
 			if (i + 2 >= length || strspn(digits, "0123456789abcdefABCDEF") != 2)
 				return -1;
@@ -43,10 +44,13 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 static int url_take_user(const char *text, size_t length, struct url *url, struct error *error)
 {
 	if (memchr(text, ':', length) != NULL)
-		return error_plain(error, ERROR_USAGE, "a password in a URL can be read by everybody (ps): %s%s",
-		    strncmp(url->scheme, "etcd", 4) == 0 ? "set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD"
-							 : "put it into SEMLOCK_PASSWORD",
-		    strstr(url->scheme, "ft") == NULL ? ""
+		return error_plain(error, ERROR_USAGE,
+		    "a password in a URL can be read by everybody (ps): %s%s",
+		    strncmp(url->scheme, "etcd", 4) == 0
+			? "set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD"
+			: "put it into SEMLOCK_PASSWORD",
+		    strstr(url->scheme, "ft") == NULL
+			? ""
 			: ", or into ~/.netrc (machine HOST login USER password ...)");
 	if (length == 0 || decode(text, length, url->user, sizeof url->user) != 0)
 		return error_plain(error, ERROR_USAGE, "the user name in the URL makes no sense");
@@ -83,11 +87,13 @@ static int check_host(const char *host, struct error *error)
 
 	if (host[0] != '[' && strchr(host, ':') != strrchr(host, ':'))
 		return error_plain(error, ERROR_USAGE,
-		    "the host in the URL makes no sense (an IPv6 address stands in brackets: [::1])");
+		    "the host in the URL makes no sense (an IPv6 address stands in brackets: "
+		    "[::1])");
 	if (name == 0 || (host[name] != '\0' && host[name] != ':'))
 		return error_plain(error, ERROR_USAGE, "the host in the URL makes no sense");
 	if (host[name] == ':' && !is_port(host + name))
-		return error_plain(error, ERROR_USAGE, "the port in the URL must be a number from 1 to 65535");
+		return error_plain(error, ERROR_USAGE,
+		    "the port in the URL must be a number from 1 to 65535");
 	return 0;
 }
 
@@ -100,9 +106,11 @@ static int url_take_hosts(const char *text, size_t length, struct url *url, stru
 		size_t n = (size_t)((comma != NULL ? comma : end) - text);
 
 		if (n == 0 || n >= sizeof url->host[0])
-			return error_plain(error, ERROR_USAGE, "the host in the URL makes no sense");
+			return error_plain(error, ERROR_USAGE,
+			    "the host in the URL makes no sense");
 		if (url->hosts == URL_HOSTS)
-			return error_plain(error, ERROR_USAGE, "more than %d hosts in the URL", URL_HOSTS);
+			return error_plain(error, ERROR_USAGE, "more than %d hosts in the URL",
+			    URL_HOSTS);
 		memcpy(url->host[url->hosts], text, n);
 		url->host[url->hosts][n] = '\0';
 		if (check_host(url->host[url->hosts++], error) != 0)
@@ -118,19 +126,23 @@ static int url_take_path(const char *text, struct url *url, struct error *error)
 	size_t n;
 
 	if (decode(text, strlen(text), url->path, sizeof url->path) != 0)
-		return error_plain(error, ERROR_USAGE, "the path in the URL is too long or no text");
+		return error_plain(error, ERROR_USAGE,
+		    "the path in the URL is too long or no text");
 	n = strlen(url->path);
 	while (n > 0 && url->path[n - 1] == '/')
 		url->path[--n] = '\0';
 	if (n == 0)
-		return error_plain(error, ERROR_USAGE, "the URL has no path: it must end in the lock's name");
+		return error_plain(error, ERROR_USAGE,
+		    "the URL has no path: it must end in the lock's name");
 	/* FTP servers take these for wildcards; on etcd # begins a part of the queue. */
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
-		return error_plain(error, ERROR_USAGE, "the lock's name must have none of * ? # [ ] { } \" \\");
+		return error_plain(error, ERROR_USAGE,
+		    "the lock's name must have none of * ? # [ ] { } \" \\");
 	slash = strrchr(url->path, '/');
 	name = slash == NULL ? url->path : slash + 1;
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return error_plain(error, ERROR_USAGE, "the URL must end in the lock's name, and %s is none", name);
+		return error_plain(error, ERROR_USAGE,
+		    "the URL must end in the lock's name, and %s is none", name);
 	return 0;
 }
 
@@ -163,7 +175,8 @@ void url_hostname(const char *host, char *name, unsigned int size)
 {
 	size_t n = host[0] == '[' ? strcspn(host, "]") : strcspn(host, ":");
 
-	snprintf(name, size, "%.*s", (int)(host[0] == '[' ? n - 1 : n), host[0] == '[' ? host + 1 : host);
+	snprintf(name, size, "%.*s", (int)(host[0] == '[' ? n - 1 : n),
+	    host[0] == '[' ? host + 1 : host);
 }
 
 /* CR and LF would end a command of FTP and begin another. */
@@ -173,7 +186,8 @@ static int take_variable(const char *name, char *into, size_t size, struct error
 
 	for (const char *p = value; p != NULL && *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return error_plain(error, ERROR_USAGE, "%s has a control character in it", name);
+			return error_plain(error, ERROR_USAGE, "%s has a control character in it",
+			    name);
 	if (value != NULL && strlen(value) >= size)
 		return error_plain(error, ERROR_USAGE, "%s is too long", name);
 	snprintf(into, size, "%s", value != NULL ? value : "");

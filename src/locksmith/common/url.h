@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/common/url.h - where a lock is, and the login there: scheme://[user@]host[:port][,host[:port]...]/path */
+/* locksmith/common/url.h - where a lock is, and the login there:
+ * scheme://[user@]host[:port][,host[:port]...]/path */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_URL_H
 #define SEMLOCK_LOCKSMITH_COMMON_URL_H
 
@@ -11,7 +12,7 @@
 
 struct url {
 	char scheme[24];
-	char user[128];		   /* "" if none */
+	char user[128];            /* "" if none */
 	char host[URL_HOSTS][264]; /* each "name", "name:port" or "[v6]:port" */
 	unsigned int hosts;
 	char path[512]; /* percent-decoded, without the slash after the host */

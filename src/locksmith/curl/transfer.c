@@ -62,9 +62,11 @@ static const char *advice(const struct transfer *transfer)
 
 	curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &verified);
 	if ((transfer->result == CURLE_PEER_FAILED_VERIFICATION && verified != 0) ||
-	    transfer->result == CURLE_SSL_CACERT_BADFILE) /* no such file, as on a machine without ca-certificates */
+	    transfer->result == CURLE_SSL_CACERT_BADFILE) /* no such file, as on a machine without
+	                                                     ca-certificates */
 		return "; SEMLOCK_CACERT names its authority";
-	if (strstr(transfer->error, "alert") != NULL && strstr(transfer->error, "certificate") != NULL)
+	if (strstr(transfer->error, "alert") != NULL &&
+	    strstr(transfer->error, "certificate") != NULL)
 		return "; the server may want a certificate: SEMLOCK_CERT, SEMLOCK_KEY";
 	if (transfer->result == CURLE_SSL_CONNECT_ERROR)
 		return "; is there TLS at this port?";
@@ -77,26 +79,32 @@ static void collect(void)
 	int left;
 
 	while ((message = curl_multi_info_read(multi, &left)) != NULL) {
-		CURLcode result = message->data.result; /* the message is gone once its handle is removed */
+		/* the message is gone once its handle is removed */
+		CURLcode result = message->data.result;
 		struct transfer *transfer = NULL;
 		curl_socket_t connection = CURL_SOCKET_BAD; /* none, once the handle is removed */
 		size_t used;
 
 		if (message->msg != CURLMSG_DONE ||
-		    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) != CURLE_OK || transfer == NULL)
+		    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) !=
+			CURLE_OK ||
+		    transfer == NULL)
 			continue;
 		transfer->result = result;
 		transfer->ended = true;
 		transfer->running = false;
-		transfer->cut_off = curl_easy_getinfo(transfer->easy, CURLINFO_ACTIVESOCKET, &connection) != CURLE_OK ||
-				    connection == CURL_SOCKET_BAD || hung_up(connection);
+		transfer->cut_off = curl_easy_getinfo(transfer->easy, CURLINFO_ACTIVESOCKET,
+					&connection) != CURLE_OK ||
+		                    connection == CURL_SOCKET_BAD || hung_up(connection);
 		curl_multi_remove_handle(multi, transfer->easy);
 		if (result == CURLE_OK)
 			continue;
 		if (transfer->error[0] == '\0')
-			snprintf(transfer->error, sizeof transfer->error, "%s", curl_easy_strerror(result));
+			snprintf(transfer->error, sizeof transfer->error, "%s",
+			    curl_easy_strerror(result));
 		used = strlen(transfer->error);
-		snprintf(transfer->error + used, sizeof transfer->error - used, "%s", advice(transfer));
+		snprintf(transfer->error + used, sizeof transfer->error - used, "%s",
+		    advice(transfer));
 	}
 }
 
@@ -105,8 +113,9 @@ static bool either(const bool *flag, const bool *other)
 	return (flag != NULL && *flag) || (other != NULL && *other);
 }
 
-/* One turn of the loop: drive all transfers, then wait for an event, for LONGEST ms at most: libcurl 7.88 can keep what
- * it has read of an answer over HTTP/2 until it is called again, and no descriptor tells of that. */
+/* One turn of the loop: drive all transfers, then wait for an event, for LONGEST ms at most:
+ * libcurl 7.88 can keep what it has read of an answer over HTTP/2 until it is called again, and no
+ * descriptor tells of that. */
 static void turn(int64_t until, int longest, const bool *flag, const bool *other)
 {
 	struct curl_waitfd also[2];
@@ -122,13 +131,15 @@ static void turn(int64_t until, int longest, const bool *flag, const bool *other
 	for (int i = 0; i < 2; i++)
 		if (own[i].fd >= 0)
 			also[n++] = (struct curl_waitfd){own[i].fd, CURL_WAIT_POLLIN, 0};
-	curl_multi_poll(multi, also, n, milliseconds < 0 || milliseconds > longest ? longest : milliseconds, &ready);
+	curl_multi_poll(multi, also, n,
+	    milliseconds < 0 || milliseconds > longest ? longest : milliseconds, &ready);
 	if (ready > 0)
 		last_event = clock_boottime();
 	protocol_pump();
 }
 
-/* Between answers: one more turn a second after each event, and then none until something is due. */
+/* Between answers: one more turn a second after each event, and then none until something is
+ * due. */
 static void idle_turn(int64_t until, const bool *flag, const bool *other)
 {
 	turn(until, clock_boottime() - last_event < SECOND ? 1000 : INT_MAX, flag, other);

@@ -12,19 +12,22 @@ struct transfer {
 	bool running;
 	bool ended; /* it ran and is over; result is its outcome */
 	CURLcode result;
-	bool cut_off; /* at its end the connection was closed, or there was none */
+	bool cut_off;        /* at its end the connection was closed, or there was none */
 	bool server_hung_up; /* after transfer_note_hang_up: the server has closed the connection */
 	char error[CURL_ERROR_SIZE]; /* libcurl's message for the result */
 };
 
-/* Makes the easy handle with the settings of all transfers. 0, or -1: libcurl does not start, or no memory. */
+/* Makes the easy handle with the settings of all transfers. 0, or -1: libcurl does not start, or no
+ * memory. */
 int transfer_open(struct transfer *transfer);
 
-/* Runs TRANSFER to its end, but not beyond the moment until, nor after a background transfer has set *abort (NULL: none
- * can).  Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short, and the connection is closed then. */
+/* Runs TRANSFER to its end, but not beyond the moment until, nor after a background transfer has
+ * set *abort (NULL: none can).  Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short,
+ * and the connection is closed then. */
 CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abort);
 
-/* From now on transfer.server_hung_up is noted.  TRANSFER stays where it is until the end of the program. */
+/* From now on transfer.server_hung_up is noted.  TRANSFER stays where it is until the end of the
+ * program. */
 void transfer_note_hang_up(struct transfer *transfer);
 
 /* Starts TRANSFER in the background; the other calls drive it. */
@@ -33,8 +36,8 @@ void transfer_start(struct transfer *transfer);
 /* Ends a background transfer, and frees the handle.  Does nothing on a handle never opened. */
 void transfer_close(struct transfer *transfer);
 
-/* Waits until that moment, until protocol_released(), or until a background transfer has set *flag or
-   *other, each of which may be NULL. */
+/* Waits until that moment, until protocol_released(), or until a background transfer has set *flag
+ *or other, each of which may be NULL. */
 void transfer_wait(int64_t until, const bool *flag, const bool *other);
 
 /* Waits until that moment, also after protocol_released(). */

@@ -12,14 +12,17 @@
 
 #define DEFAULT_TTL (15 * SECOND)
 #define LEAST_ENDPOINT_TIMEOUT (300 * MILLISECOND)
-#define MOST_ENDPOINT_TIMEOUT (5 * SECOND) /* with a long lease, too, a silent endpoint is soon passed over */
-#define FIRST_TIMEOUT (5 * SECOND / 2) /* before the first answer there is no lease that could end */
+#define MOST_ENDPOINT_TIMEOUT \
+	(5 * SECOND) /* with a long lease, too, a silent endpoint is soon passed over */
+#define FIRST_TIMEOUT \
+	(5 * SECOND / 2) /* before the first answer there is no lease that could end */
 #define FIRST_ANSWER (10 * SECOND)
 #define PAUSE (SECOND / 5)
 #define LONG_LEASE (60 * SECOND) /* more are revoked at the release */
 #define LONGEST_URL 6000
 
-/* Copies the hosts of LIST, "http://a:1,http://b:1", into HOSTS.  -1: no room, a path, or https:// for some alone. */
+/* Copies the hosts of LIST, "http://a:1,http://b:1", into HOSTS.  -1: no room, a path, or https://
+ * for some alone. */
 static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
 {
 	unsigned int with = 0, all = 0;
@@ -34,7 +37,8 @@ static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
 		length = strcspn(at, ",");
 		if (used + length + 2 > size || memchr(at, '/', length) != NULL)
 			return -1;
-		used += (size_t)snprintf(hosts + used, size - used, "%s%.*s", all > 0 ? "," : "", (int)length, at);
+		used += (size_t)snprintf(hosts + used, size - used, "%s%.*s", all > 0 ? "," : "",
+		    (int)length, at);
 		at += length + (at[length] == ',');
 	}
 	*tls = with > 0;
@@ -61,8 +65,8 @@ static int etcd_parse(const char *text, struct url *url, struct error *error)
 		    "ETCDCTL_ENDPOINTS is to be [http://]HOST:PORT,..., or https:// for all");
 	if (strlen(text) >= sizeof whole - sizeof hosts - 10)
 		return error_plain(error, ERROR_USAGE, "the URL is too long");
-	snprintf(whole, sizeof whole, "%s%.*s%s%s",
-	    tls ? "etcds://" : "", (int)(tls ? path - from : path - text), tls ? from : text, hosts, path);
+	snprintf(whole, sizeof whole, "%s%.*s%s%s", tls ? "etcds://" : "",
+	    (int)(tls ? path - from : path - text), tls ? from : text, hosts, path);
 	return url_parse(whole, url, error);
 }
 
@@ -84,20 +88,23 @@ static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 		if (etcd_queue_is_number(&lock->queue, &key) && etcd_queue_holds(&key, false))
 			continue;
 		etcd_queue_describe(&key, text, sizeof text);
-		say(SAYS_WHO " " FIELD_STATE "%s %s", etcd_queue_holds(&key, first) ? "holds" : "waits", text);
+		say(SAYS_WHO " " FIELD_STATE "%s %s",
+		    etcd_queue_holds(&key, first) ? "holds" : "waits", text);
 	}
 	return busy ? BUSY : RELEASED;
 }
 
 struct etcd_holding {
 	struct etcd_lock *lock;
-	int64_t short_until; /* a short command needs no renewal, although a third of the lease may be over, */
-	int64_t watch_at;    /* and no watch; later, when the next watch may begin */
-	int64_t pause;	     /* between two watches: longer after each that was dropped soon */
+	/* a short command needs no renewal, although a third of the lease may be over, */
+	int64_t short_until;
+	int64_t watch_at;     /* and no watch; later, when the next watch may begin */
+	int64_t pause;        /* between two watches: longer after each that was dropped soon */
 	struct error refusal; /* of a renewal, since the last that was done */
 };
 
-/* Watches our own key from the revision at which it was last seen: a loss is noticed before the next renewal. */
+/* Watches our own key from the revision at which it was last seen: a loss is noticed before the
+ * next renewal. */
 static void watch_own(struct etcd_holding *holding)
 {
 	struct etcd_lock *lock = holding->lock;
@@ -148,14 +155,18 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 		int64_t now = clock_boottime();
 
 		if (cancelled && now < holding->watch_at + lock->ttl / 3)
-			holding->watch_at = now + (holding->pause = earlier(2 * holding->pause, lock->ttl / 3));
+			holding->watch_at =
+			    now + (holding->pause = earlier(2 * holding->pause, lock->ttl / 3));
 		else if (watch->event || watch->call.transfer.ended)
 			holding->pause = PAUSE;
 		if (watch->call.transfer.ended && watch->endpoint == lock->rpc.current)
 			etcd_rpc_rotate(&lock->rpc);
 		etcd_watch_stop(watch);
-		/* The server has dropped it, mostly because lock->seen is compacted: look at the key, for a later revision. */
-		if (cancelled && etcd_key_look(lock, lock->revision, now + lock->ttl / 6) == ETCD_OK && !lock->place.found)
+		/* The server has dropped it, mostly because lock->seen is compacted: look at the
+		 * key, for a later revision. */
+		if (cancelled &&
+		    etcd_key_look(lock, lock->revision, now + lock->ttl / 6) == ETCD_OK &&
+		    !lock->place.found)
 			watch->deleted = true;
 		if (clock_boottime() >= holding->watch_at && !watch->deleted)
 			watch_own(holding);
@@ -173,7 +184,8 @@ static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *er
 	switch (etcd_key_release(lock, clock_boottime() + lock->ttl)) {
 	case ETCD_OK:
 		say(SAYS_FREE);
-		/* A lease without keys ends by itself, which costs the server less than a revoke at the end. */
+		/* A lease without keys ends by itself, which costs the server less than a revoke at
+		 * the end. */
 		if (lock->ttl <= LONG_LEASE)
 			lock->lease.id = lock->next.id = 0;
 		return RELEASED;
@@ -181,8 +193,8 @@ static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *er
 		error_plain(error, ERROR_LOST, "the lease had ended before it was released");
 		return FAILED;
 	default:
-		error_plain(error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
-		    lock->rpc.error.text);
+		error_plain(error, ERROR_UNAVAILABLE,
+		    "could not be released, and lapses by itself: %s", lock->rpc.error.text);
 		return FAILED;
 	}
 }
@@ -190,9 +202,17 @@ static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *er
 static enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error)
 {
 	int64_t begin = clock_boottime() + PAUSE;
-	struct etcd_holding holding = {.lock = lock, .short_until = begin, .watch_at = begin, .pause = PAUSE};
-	struct renewal renewal = {.lock = &holding, .lease = lock->ttl, .deadline = lock->lease.end, .at = LEASE_RENEW,
-	    .retry = PAUSE, .renew = renew, .rest = rest};
+	struct etcd_holding holding = {.lock = lock,
+	    .short_until = begin,
+	    .watch_at = begin,
+	    .pause = PAUSE};
+	struct renewal renewal = {.lock = &holding,
+	    .lease = lock->ttl,
+	    .deadline = lock->lease.end,
+	    .at = LEASE_RENEW,
+	    .retry = PAUSE,
+	    .renew = renew,
+	    .rest = rest};
 	int held;
 
 	etcd_watch_stop(&lock->watch); /* that of our predecessor */
@@ -224,18 +244,23 @@ static enum engine_outcome etcd_run(const struct options *options, struct error 
 	struct etcd_lock *lock = &the_lock;
 	int64_t endpoint_timeout, first_timeout;
 
-	*lock = (struct etcd_lock){.options = options, .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL, .slot = -1};
+	*lock = (struct etcd_lock){.options = options,
+	    .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL,
+	    .slot = -1};
 	if (options->stale_given) {
-		error_plain(error, ERROR_USAGE, "--stale is not for etcd: leases (--ttl) end by themselves");
+		error_plain(error, ERROR_USAGE,
+		    "--stale is not for etcd: leases (--ttl) end by themselves");
 		return FAILED;
 	}
-	endpoint_timeout = lock->ttl / 6 > LEAST_ENDPOINT_TIMEOUT ? earlier(lock->ttl / 6, MOST_ENDPOINT_TIMEOUT)
-							       : LEAST_ENDPOINT_TIMEOUT;
+	endpoint_timeout = lock->ttl / 6 > LEAST_ENDPOINT_TIMEOUT
+	                       ? earlier(lock->ttl / 6, MOST_ENDPOINT_TIMEOUT)
+	                       : LEAST_ENDPOINT_TIMEOUT;
 	snprintf(lock->name, sizeof lock->name, "%s", options->url.path);
 	etcd_queue_init(&lock->queue, lock->name, lock->options);
 	first_timeout = endpoint_timeout > FIRST_TIMEOUT ? endpoint_timeout : FIRST_TIMEOUT;
 	if (options->no_wait) { /* a silent endpoint leaves time for the others */
-		first_timeout = earlier(first_timeout, (options->answer_by - clock_boottime()) / options->url.hosts);
+		first_timeout = earlier(first_timeout,
+		    (options->answer_by - clock_boottime()) / options->url.hosts);
 		endpoint_timeout = earlier(endpoint_timeout, first_timeout);
 	}
 	if (etcd_rpc_open(&lock->rpc, &options->url, first_timeout, endpoint_timeout,
@@ -254,14 +279,20 @@ static void etcd_end(bool stopped)
 
 	lock->rpc.abort = NULL;
 	etcd_watch_stop(&lock->watch);
-	if (lock->token == 0) /* here, behind the answer to semlock, which a silent server must not delay */
-		etcd_key_revoke(lock, clock_boottime() + (protocol_released() ? lock->ttl / 3 : SECOND));
+	/* here, behind the answer to semlock, which a silent server must not delay */
+	if (lock->token == 0)
+		etcd_key_revoke(lock,
+		    clock_boottime() + (protocol_released() ? lock->ttl / 3 : SECOND));
 	else if (stopped)
 		etcd_key_release(lock, clock_boottime() + lock->ttl);
 	etcd_rpc_close(&lock->rpc);
 }
 
 const struct engine engine = {
-    .name = "etcd", .schemes = "etcd etcds", .words = "shared slots order token queue-max", .parse = etcd_parse,
-    .run = etcd_run, .end = etcd_end,
+    .name = "etcd",
+    .schemes = "etcd etcds",
+    .words = "shared slots order token queue-max",
+    .parse = etcd_parse,
+    .run = etcd_run,
+    .end = etcd_end,
 };

@@ -10,7 +10,13 @@
 #include <string.h>
 
 /* The numbers of the fields: etcd's rpc.proto. */
-enum lease_field { GRANT_SECONDS = 1, GRANTED_ID = 2, GRANTED_SECONDS = 3, LEASE_ID = 1, KEPT_SECONDS = 3 };
+enum lease_field {
+	GRANT_SECONDS = 1,
+	GRANTED_ID = 2,
+	GRANTED_SECONDS = 3,
+	LEASE_ID = 1,
+	KEPT_SECONDS = 3
+};
 
 /* Gets a lease, and sets lock->ttl, which the server may make longer. */
 static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
@@ -27,19 +33,21 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 	lease->id = protobuf_number(lock->rpc.answer, GRANTED_ID);
 	if (seconds < asked || seconds > LONGEST_SECONDS || lease->id == 0) {
 		lease->id = 0;
-		return error_plain(&lock->rpc.error, ERROR_UNAVAILABLE, "the server granted no lease");
+		return error_plain(&lock->rpc.error, ERROR_UNAVAILABLE,
+		    "the server granted no lease");
 	}
 	lock->ttl = seconds * SECOND;
-	/* If a reply was lost the request was repeated: the lease may begin at any of them; count from the first. */
+	/* If a reply was lost the request was repeated: the lease may begin at any of them; count
+	 * from the first. */
 	lease->end = sent + lock->ttl;
 	return ETCD_OK;
 }
 
 enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until)
 {
-	const char *part = lock->options->mode == LEASE_SHARED	? "#shared/"
-			   : lock->options->mode == LEASE_SLOTS ? "#slots/"
-								: "";
+	const char *part = lock->options->mode == LEASE_SHARED  ? "#shared/"
+	                   : lock->options->mode == LEASE_SLOTS ? "#slots/"
+	                                                        : "";
 	enum etcd_reply reply;
 
 	lock->revision = 0;
@@ -49,7 +57,8 @@ enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until)
 	lock->next.id = 0;
 	reply = get_lease(lock, &lock->lease, until);
 	if (reply == ETCD_OK)
-		snprintf(lock->key, sizeof lock->key, "%s/%s%016" PRIx64, lock->name, part, (uint64_t)lock->lease.id);
+		snprintf(lock->key, sizeof lock->key, "%s/%s%016" PRIx64, lock->name, part,
+		    (uint64_t)lock->lease.id);
 	return reply;
 }
 
@@ -95,19 +104,21 @@ enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t 
 
 	questions = etcd_queue_ask(&lock->queue, request, TXN_SUCCESS, revision);
 	if (revision != INT64_MAX)
-		etcd_wire_range(request, TXN_SUCCESS, &(struct etcd_wire_range){.key = lock->key, .keys_only = true});
+		etcd_wire_range(request, TXN_SUCCESS,
+		    &(struct etcd_wire_range){.key = lock->key, .keys_only = true});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
-	lock->place.found = etcd_wire_first(lock->rpc.answer, questions, &own) && lock->revision > 0 &&
-			    own.made == lock->revision;
+	lock->place.found = etcd_wire_first(lock->rpc.answer, questions, &own) &&
+	                    lock->revision > 0 && own.made == lock->revision;
 	lock->seen = etcd_wire_revision(lock->rpc.answer);
 	etcd_queue_place(&lock->queue, lock->rpc.answer, &lock->place);
 	return ETCD_OK;
 }
 
 /* The look comes before the put: the keys that it finds are before ours. */
-static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *request, enum txn_branch branch)
+static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *request,
+    enum txn_branch branch)
 {
 	char value[ETCD_KEY];
 
@@ -146,8 +157,9 @@ static void note_queued(struct etcd_lock *lock)
 		etcd_queue_place(&lock->queue, inner.at != NULL ? inner : answer, &lock->place);
 }
 
-/* Where a request was not carried out, an earlier one may have been, whose reply was lost: then our key is the
- * holder's, under that lease.  Returns the revision at which our key was made, 0: there is none. */
+/* Where a request was not carried out, an earlier one may have been, whose reply was lost: then our
+ * key is the holder's, under that lease.  Returns the revision at which our key was made, 0: there
+ * is none. */
 static int64_t note_found(struct etcd_lock *lock, int64_t lease)
 {
 	struct etcd_key key;
@@ -158,7 +170,8 @@ static int64_t note_found(struct etcd_lock *lock, int64_t lease)
 	return key.made;
 }
 
-enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made)
+enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until,
+    bool *made)
 {
 	const struct etcd_span *all = &lock->queue.all;
 	struct protobuf_out *request = etcd_rpc_begin(&lock->rpc);
@@ -189,15 +202,18 @@ enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct proto
 	enum etcd_reply reply;
 
 	etcd_wire_range(etcd_rpc_begin(&lock->rpc), TXN_SUCCESS,
-	    &(struct etcd_wire_range){.key = all->first, .end = all->end, .order = TXN_OLDEST_FIRST});
+	    &(struct etcd_wire_range){.key = all->first,
+		.end = all->end,
+		.order = TXN_OLDEST_FIRST});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	*keys = etcd_wire_keys(lock->rpc.answer, 0);
 	return reply;
 }
 
-/* Puts our key, if it is there still, and the number of its slot under LEASE.  The request is begun, and may have
- * conditions of its own. */
-static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *request, struct etcd_lease lease, int64_t until)
+/* Puts our key, if it is there still, and the number of its slot under LEASE.  The request is
+ * begun, and may have conditions of its own. */
+static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *request,
+    struct etcd_lease lease, int64_t until)
 {
 	enum etcd_reply reply;
 
@@ -224,7 +240,8 @@ static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *re
 }
 
 /* A lease that was never renewed, with half of its time left, which saves the holder a renewal. */
-static enum etcd_reply lease_to_enter(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
+static enum etcd_reply lease_to_enter(struct etcd_lock *lock, struct etcd_lease *lease,
+    int64_t until)
 {
 	int64_t half = clock_boottime() + lock->ttl / 2;
 	enum etcd_reply reply = ETCD_OK;
@@ -249,8 +266,8 @@ enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until)
 	request = etcd_rpc_begin(&lock->rpc);
 	if (lock->options->mode == LEASE_SLOTS) {
 		lock->slot = (int)lock->place.slot;
-		snprintf(lock->number, sizeof lock->number, "%.*s%d", ETCD_KEY - 24, lock->queue.numbers.first,
-		    lock->slot);
+		snprintf(lock->number, sizeof lock->number, "%.*s%d", ETCD_KEY - 24,
+		    lock->queue.numbers.first, lock->slot);
 		etcd_wire_made_at(request, lock->number, 0);
 	}
 	if (lock->place.blocked)
@@ -258,7 +275,8 @@ enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until)
 	etcd_queue_value(lock->options, true, lock->slot, lock->value, sizeof lock->value);
 	reply = put_under(lock, request, lease, until);
 	/* A separate look: the first transaction mostly succeeds, with a shorter answer. */
-	return reply != ETCD_OK || lock->token != 0 ? reply : etcd_key_look(lock, lock->revision, until);
+	return reply != ETCD_OK || lock->token != 0 ? reply
+	                                            : etcd_key_look(lock, lock->revision, until);
 }
 
 /* From START on others are told of the command, whose PID is known now. */
@@ -270,8 +288,8 @@ static void name_command(struct etcd_lock *lock)
 	if (field == NULL)
 		return;
 	field += strlen(" pid=");
-	snprintf(value, sizeof value, "%.*s%ld%s", (int)(field - lock->value), lock->value, options_pid(lock->options),
-	    field + strspn(field, "0123456789"));
+	snprintf(value, sizeof value, "%.*s%ld%s", (int)(field - lock->value), lock->value,
+	    options_pid(lock->options), field + strspn(field, "0123456789"));
 	memcpy(lock->value, value, sizeof value);
 }
 
@@ -280,7 +298,8 @@ enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until)
 	enum etcd_reply reply = get_lease(lock, &lock->next, until);
 
 	name_command(lock);
-	return reply == ETCD_OK ? put_under(lock, etcd_rpc_begin(&lock->rpc), lock->next, until) : reply;
+	return reply == ETCD_OK ? put_under(lock, etcd_rpc_begin(&lock->rpc), lock->next, until)
+	                        : reply;
 }
 
 enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until)
@@ -295,8 +314,9 @@ enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until)
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
-	/* A key that has gone before its lease can have ended was removed by an earlier request, whose reply was lost:
-	 * of ours, or of libcurl's, which repeats one when a connection ends. */
+	/* A key that has gone before its lease can have ended was removed by an earlier request,
+	 * whose reply was lost: of ours, or of libcurl's, which repeats one when a connection
+	 * ends. */
 	if (!etcd_wire_succeeded(lock->rpc.answer) && clock_boottime() >= lock->lease.end)
 		return ETCD_GONE;
 	lock->token = 0;

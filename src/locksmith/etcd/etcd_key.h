@@ -4,14 +4,17 @@
  *   NAME/<lease id>            our place in the queue; value: mode, pid, host (etcdctl's are empty)
  *   NAME/#shared/<lease id>    the same of a shared lock,
  *   NAME/#slots/<lease id>     and with slots (etcd_queue.h)
- *   NAME/#slots#/<n>           the number of a slot that is held, under the lease of its holder's key
+ *   NAME/#slots#/<n>           the number of a slot that is held, under the lease of its holder's
+ * key
  *
- * The queue is in the order of creation, which etcd makes, and which a key keeps when it is put again.
+ * The queue is in the order of creation, which etcd makes, and which a key keeps when it is put
+ * again.
  *
  * A waiter renews the lease of its key.  If the leader of an etcd before 3.5.13 is stopped and
- * continued, it forgets renewals and may end such a lease early: the waiter loses its place.  A holder would not know
- * in time that its lease has ended.  So its key is under a lease that was never renewed, which cannot end early.  To
- * hold the lock for longer, the holder puts the key under another one:
+ * continued, it forgets renewals and may end such a lease early: the waiter loses its place.  A
+ * holder would not know in time that its lease has ended.  So its key is under a lease that was
+ * never renewed, which cannot end early.  To hold the lock for longer, the holder puts the key
+ * under another one:
  *
  *   holder H                                  waiter W
  *   a new lease is granted, asked for at t
@@ -19,9 +22,9 @@
  *     if it is there still
  *   HELD, deadline = t + ttl                  the key goes, not before t + ttl: W enters
  *
- * To enter is such a put as well, of a key with nothing before it; the lease of the waiter will do if it was
- * never renewed.  The revision of the put is the fencing token: a key that was made early may be held late.
- * A crash of all clients leaves keys that go one ttl after the last renewal.
+ * To enter is such a put as well, of a key with nothing before it; the lease of the waiter will do
+ * if it was never renewed.  The revision of the put is the fencing token: a key that was made early
+ * may be held late. A crash of all clients leaves keys that go one ttl after the last renewal.
  * tests/models/lease.py has these steps. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
@@ -41,16 +44,18 @@ struct etcd_lock {
 	char name[600];
 	struct etcd_rpc rpc;
 	struct etcd_watch watch;
-	int64_t ttl;		 /* nanoseconds, as the server granted it */
+	int64_t ttl;             /* nanoseconds, as the server granted it */
 	struct etcd_lease lease; /* of our key */
-	struct etcd_lease next;	 /* that our key is to be put under; it may be already, if the answer was lost */
-	int64_t revision;	 /* our key's create_revision: our place in the queue */
-	int64_t token;		 /* the revision at which our key became the holder's; 0: we do not hold the lock */
-	int64_t seen;		 /* revision of the store at the last look */
-	int slot;		 /* -1: none */
+	/* that our key is to be put under; it may be already, if the answer was lost */
+	struct etcd_lease next;
+	int64_t revision; /* our key's create_revision: our place in the queue */
+	/* the revision at which our key became the holder's; 0: we do not hold the lock */
+	int64_t token;
+	int64_t seen; /* revision of the store at the last look */
+	int slot;     /* -1: none */
 	struct etcd_queue queue;
 	char key[ETCD_KEY], number[ETCD_KEY]; /* ours; number "": no slot */
-	char value[ETCD_KEY];		      /* of a holder's key */
+	char value[ETCD_KEY];                 /* of a holder's key */
 	struct etcd_place place;
 };
 
@@ -60,16 +65,19 @@ enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until);
 /* Renews the lease of a waiter: OK, or GONE, or SILENT. */
 enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until);
 
-/* Puts our key at the end of the queue, and looks at its place; if the lock is free, as the holder's, and lock->token
- * is set.  With unless_newer >= 0 only if no key of the lock was made after that revision; *made is false if one was. */
-enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until, bool *made);
+/* Puts our key at the end of the queue, and looks at its place; if the lock is free, as the
+ * holder's, and lock->token is set.  With unless_newer >= 0 only if no key of the lock was made
+ * after that revision; *made is false if one was. */
+enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until,
+    bool *made);
 
-/* Looks at the place in the queue of our key, which was made at revision; INT64_MAX: of a new key. */
+/* Looks at the place in the queue of our key, which was made at revision; INT64_MAX: of a new
+ * key. */
 enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t until);
 
-/* Puts our key as the holder's; with slots takes number place.slot.  If lock->place is blocked, only if nothing is
- * before our key any more. lock->token stays 0 if something is, or if another holder has that number; lock->place is
- * new then.  GONE: our key is not there any more. */
+/* Puts our key as the holder's; with slots takes number place.slot.  If lock->place is blocked,
+ * only if nothing is before our key any more. lock->token stays 0 if something is, or if another
+ * holder has that number; lock->place is new then.  GONE: our key is not there any more. */
 enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until);
 
 /* Puts the holder's key under another lease.  GONE: it is not there any more. */
@@ -81,7 +89,8 @@ enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until);
 /* Revokes our leases, which removes the keys that are under them. */
 void etcd_key_revoke(struct etcd_lock *lock, int64_t until);
 
-/* For --who and --queue-max: all keys of the lock, in order, of one revision; valid until the next call. */
+/* For --who and --queue-max: all keys of the lock, in order, of one revision; valid until the next
+ * call. */
 enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys);
 
 /* etcd_wait.c: waits for the lock.  With TAKEN, lock->token is set. */

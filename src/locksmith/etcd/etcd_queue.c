@@ -11,9 +11,9 @@
 enum question {
 	KEYS_BELOW, /* the nearest key before ours, of those below our peers in name */
 	KEYS_ABOVE,
-	OLDEST,	    /* the first key of all, the holder's, for messages */
-	SLOT_KEYS,  /* with slots: the N nearest of those before ours, */
-	NUMBERS,    /* and all numbers that are taken */
+	OLDEST,    /* the first key of all, the holder's, for messages */
+	SLOT_KEYS, /* with slots: the N nearest of those before ours, */
+	NUMBERS,   /* and all numbers that are taken */
 	QUESTIONS
 };
 
@@ -45,18 +45,21 @@ void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct op
 	}
 }
 
-static void ask(struct protobuf_out *request, enum txn_branch branch, struct etcd_wire_range range, const char *first,
-    const char *end)
+static void ask(struct protobuf_out *request, enum txn_branch branch, struct etcd_wire_range range,
+    const char *first, const char *end)
 {
 	range.key = first;
 	range.end = end;
 	etcd_wire_range(request, branch, &range);
 }
 
-size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *request, enum txn_branch branch, int64_t before)
+size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *request,
+    enum txn_branch branch, int64_t before)
 {
-	struct etcd_wire_range nearest = {
-	    .limit = 1, .before = before, .order = TXN_NEWEST_FIRST, .keys_only = true};
+	struct etcd_wire_range nearest = {.limit = 1,
+	    .before = before,
+	    .order = TXN_NEWEST_FIRST,
+	    .keys_only = true};
 	struct etcd_wire_range oldest = {.limit = 1, .before = before, .order = TXN_OLDEST_FIRST};
 	struct etcd_wire_range numbers = {.limit = queue->options->slots, .keys_only = true};
 
@@ -77,15 +80,18 @@ static void require_none(struct protobuf_out *request, const char *first, const 
 	etcd_wire_condition(request, first, end, TXN_EQUAL, 0);
 }
 
-void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out *request, int64_t revision)
+void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out *request,
+    int64_t revision)
 {
 	bool exclusive = queue->options->mode == LEASE_EXCLUSIVE;
 
-	/* An exclusive lock has no peers: nothing is below them, and our own key is among the rest. */
+	/* An exclusive lock has no peers: nothing is below them, and our own key is among the
+	 * rest. */
 	if (!exclusive)
 		require_none(request, queue->all.first, queue->peers.first);
 	if (exclusive && revision != INT64_MAX)
-		etcd_wire_condition(request, queue->all.first, queue->all.end, TXN_GREATER, revision - 1);
+		etcd_wire_condition(request, queue->all.first, queue->all.end, TXN_GREATER,
+		    revision - 1);
 	else
 		require_none(request, queue->peers.end, queue->all.end);
 }
@@ -103,7 +109,8 @@ static bool begins_with(struct protobuf text, const char *word)
 }
 
 /* If another program's key is no string, or too long for one, all keys of its range are watched. */
-static void watch_key(struct etcd_place *place, const struct etcd_key *key, const struct etcd_span *range)
+static void watch_key(struct etcd_place *place, const struct etcd_key *key,
+    const struct etcd_span *range)
 {
 	protobuf_string(key->key, place->watch.first, sizeof place->watch.first);
 	place->watch.end[0] = '\0';
@@ -136,9 +143,11 @@ static unsigned int count_keys(struct protobuf keys)
 	return n;
 }
 
-/* The first waiter waits for a free slot number.  Each other one waits until its predecessor has entered,
- * which puts its key again (etcd_key.h), or has gone: so a free number wakes one waiter. */
-static void place_among_slots(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place)
+/* The first waiter waits for a free slot number.  Each other one waits until its predecessor has
+ * entered, which puts its key again (etcd_key.h), or has gone: so a free number wakes one
+ * waiter. */
+static void place_among_slots(const struct etcd_queue *queue, struct protobuf answer,
+    struct etcd_place *place)
 {
 	unsigned int n = queue->options->slots;
 	struct protobuf taken = etcd_wire_keys(answer, NUMBERS);
@@ -159,7 +168,8 @@ static void place_among_slots(const struct etcd_queue *queue, struct protobuf an
 		place->watch = first ? queue->numbers : queue->slots;
 }
 
-void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer, struct etcd_place *place)
+void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer,
+    struct etcd_place *place)
 {
 	struct etcd_key below, key, holder;
 	bool has_below = etcd_wire_first(answer, KEYS_BELOW, &below);
@@ -180,7 +190,8 @@ void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer, st
 	if (etcd_wire_first(answer, OLDEST, &holder) || etcd_wire_first(answer, NUMBERS, &holder))
 		etcd_queue_describe(&holder, place->who, sizeof place->who);
 	else
-		snprintf(place->who, sizeof place->who, "mode=%s", lease_mode_name(queue->options->mode));
+		snprintf(place->who, sizeof place->who, "mode=%s",
+		    lease_mode_name(queue->options->mode));
 }
 
 bool etcd_queue_holds(const struct etcd_key *key, bool first)
@@ -217,7 +228,8 @@ void etcd_queue_describe(const struct etcd_key *key, char *text, size_t size)
 	}
 	if (begins_with(key->value, holds_mark))
 		fields += strlen(holds_mark);
-	snprintf(text, size, "mode=%s%s", strncmp(fields, "slots=", 6) == 0 ? "slots " : "", fields);
+	snprintf(text, size, "mode=%s%s", strncmp(fields, "slots=", 6) == 0 ? "slots " : "",
+	    fields);
 }
 
 void etcd_queue_value(const struct options *options, bool holds, int slot, char *value, size_t size)
@@ -229,5 +241,6 @@ void etcd_queue_value(const struct options *options, bool holds, int slot, char 
 	if (slot >= 0)
 		snprintf(number, sizeof number, " slot=%d", slot);
 	options_holder(options, holder, sizeof holder);
-	snprintf(value, size, "%s%s%s%s %s", holds ? holds_mark : "", lease_mode_name(options->mode), slots, number, holder);
+	snprintf(value, size, "%s%s%s%s %s", holds ? holds_mark : "",
+	    lease_mode_name(options->mode), slots, number, holder);
 }

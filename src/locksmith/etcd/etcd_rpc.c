@@ -21,11 +21,13 @@ enum watch_request { CREATE = 1, WATCH_KEY = 1, WATCH_END = 2, WATCH_SINCE = 3, 
 enum watch_filter { NO_PUT = 0 };
 enum watch_response { WATCH_CANCELED = 4, WATCH_EVENT = 11 };
 enum event { EVENT_TYPE = 1, DELETED = 1 };
-enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 }; /* of the request, and of the response */
+/* of the request, and of the response */
+enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 };
 
 static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
 
-/* The call to an endpoint failed: the message has the failures of all.  MENDS: it may succeed later. */
+/* The call to an endpoint failed: the message has the failures of all.  MENDS: it may succeed
+ * later. */
 static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool mends)
 {
 	char all[sizeof rpc->error.text] = "";
@@ -49,7 +51,8 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	char number[60];
 
 	if (text[0] == '\0') {
-		snprintf(number, sizeof number, "an error without a message (gRPC status %d)", rpc->call.status);
+		snprintf(number, sizeof number, "an error without a message (gRPC status %d)",
+		    rpc->call.status);
 		text = number;
 	}
 	if (strstr(text, "lease not found") != NULL) {
@@ -58,17 +61,20 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	}
 	if (strstr(text, "user name is empty") != NULL && rpc->login.user[0] == '\0')
 		return error_plain(&rpc->error, ERROR_PERMISSION,
-		    "the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD");
+		    "the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and "
+		    "SEMLOCK_PASSWORD");
 	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
 		return error_plain(&rpc->error, ERROR_PERMISSION, "%s", text);
-	/* The store is full: every member refuses until an administrator makes room; with -w the call is repeated. */
+	/* The store is full: every member refuses until an administrator makes room; with -w the
+	 * call is repeated. */
 	if (strstr(text, "space exceeded") != NULL)
 		return error_plain(&rpc->error, ERROR_AWAY, "%s", text);
 	switch (rpc->call.status) {
 	case GRPC_DENIED:
 		return error_plain(&rpc->error, ERROR_PERMISSION,
 		    "%s: the user needs a role with this: etcdctl role grant-permission ROLE "
-		    "readwrite --prefix=true '%s/'", text, rpc->url->path);
+		    "readwrite --prefix=true '%s/'",
+		    text, rpc->url->path);
 	case GRPC_INVALID_ARGUMENT:
 	case GRPC_NOT_FOUND:
 	case GRPC_FAILED_PRECONDITION:
@@ -81,20 +87,25 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	return etcd_failure(rpc, text, true);
 }
 
-/* An answer without gRPC.  A proxy answers 502 to 504 if its server is unreachable, and 429 to too many requests. */
+/* An answer without gRPC.  A proxy answers 502 to 504 if its server is unreachable, and 429 to too
+ * many requests. */
 static enum etcd_reply foreign_reply(struct etcd_rpc *rpc, int http)
 {
 	char line[sizeof rpc->failed[0]];
 
-	snprintf(line, sizeof line, "HTTP %d without gRPC: this is no etcd, or a proxy before it passes no gRPC (HTTP/2) on", http);
+	snprintf(line, sizeof line,
+	    "HTTP %d without gRPC: this is no etcd, or a proxy before it passes no gRPC (HTTP/2) "
+	    "on",
+	    http);
 	return etcd_failure(rpc, line, http == 429 || (http >= 502 && http <= 504));
 }
 
 /* The connection was made, and ended. */
 static bool was_ended(CURLcode result)
 {
-	return result == CURLE_GOT_NOTHING || result == CURLE_RECV_ERROR || result == CURLE_SEND_ERROR ||
-	       result == CURLE_HTTP2 || result == CURLE_HTTP2_STREAM || result == CURLE_PARTIAL_FILE ||
+	return result == CURLE_GOT_NOTHING || result == CURLE_RECV_ERROR ||
+	       result == CURLE_SEND_ERROR || result == CURLE_HTTP2 ||
+	       result == CURLE_HTTP2_STREAM || result == CURLE_PARTIAL_FILE ||
 	       result == CURLE_WEIRD_SERVER_REPLY;
 }
 
@@ -109,9 +120,11 @@ static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 	if (result == CURLE_WRITE_ERROR)
 		error = NO_MESSAGE;
 	if (was_ended(result) && !rpc->reached && strncmp(rpc->base[0], "http:", 5) == 0)
-		error = "the connection was ended without an answer: it was cut, or the server wants TLS (etcds://), "
+		error = "the connection was ended without an answer: it was cut, or the server "
+			"wants TLS (etcds://), "
 			"or has no gRPC (HTTP/2)";
-	/* The end of the time may have cut the last try off: what the endpoint has answered before says more. */
+	/* The end of the time may have cut the last try off: what the endpoint has answered before
+	 * says more. */
 	if (!transfer->ended && rpc->failed[rpc->current][0] != '\0') {
 		memcpy(line, rpc->failed[rpc->current], sizeof line);
 		error = line;
@@ -120,31 +133,36 @@ static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 		snprintf(line, sizeof line, "%.60s (without TLS: etcd://)", error);
 		error = line;
 	}
-	return etcd_failure(rpc, error, result != CURLE_WRITE_ERROR && result != CURLE_SSL_CONNECT_ERROR &&
+	return etcd_failure(rpc, error,
+	    result != CURLE_WRITE_ERROR && result != CURLE_SSL_CONNECT_ERROR &&
 		result != CURLE_PEER_FAILED_VERIFICATION && result != CURLE_SSL_CACERT_BADFILE &&
 		result != CURLE_SSL_CERTPROBLEM);
 }
 
-/* True for the first keepalive that etcd's grpc-proxy has ended together with its request, before it has asked etcd.
- * There the request stays open from now on; etcd itself has less to do if the request ends at once. */
+/* True for the first keepalive that etcd's grpc-proxy has ended together with its request, before
+ * it has asked etcd. There the request stays open from now on; etcd itself has less to do if the
+ * request ends at once. */
 static bool found_proxy(struct etcd_rpc *rpc, const char *method)
 {
 	bool found = !rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 &&
-		     strstr(rpc->call.message, "context canceled") != NULL;
+	             strstr(rpc->call.message, "context canceled") != NULL;
 
 	rpc->proxy = rpc->proxy || found;
 	return found;
 }
 
 /* Prepares a call of the endpoint that is asked first. */
-static void prepare(const struct etcd_rpc *rpc, struct grpc_call *call, const char *method, struct protobuf_out *request)
+static void prepare(const struct etcd_rpc *rpc, struct grpc_call *call, const char *method,
+    struct protobuf_out *request)
 {
-	call->stream = strcmp(method, ETCD_WATCH) == 0 || (rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0);
+	call->stream =
+	    strcmp(method, ETCD_WATCH) == 0 || (rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0);
 	grpc_prepare(call, rpc->base[rpc->current], method, rpc->token, request);
 }
 
 /* One endpoint, once. */
-static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method, struct protobuf_out *request, int64_t until)
+static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
+    struct protobuf_out *request, int64_t until)
 {
 	int http;
 
@@ -163,18 +181,20 @@ static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method, st
 	return rpc->call.status == GRPC_OK ? ETCD_OK : refusal_reply(rpc);
 }
 
-/* A login lapses with a restart of the server, or after some minutes without use; one that was not answered leaves
- * none. */
+/* A login lapses with a restart of the server, or after some minutes without use; one that was not
+ * answered leaves none. */
 static bool must_log_in(const struct etcd_rpc *rpc)
 {
 	if (rpc->login.user[0] == '\0')
 		return false;
-	return rpc->call.status == GRPC_UNAUTHENTICATED || strstr(rpc->call.message, "invalid auth token") != NULL ||
+	return rpc->call.status == GRPC_UNAUTHENTICATED ||
+	       strstr(rpc->call.message, "invalid auth token") != NULL ||
 	       strstr(rpc->call.message, "revision of auth store is old") != NULL ||
 	       strstr(rpc->call.message, "user name is empty") != NULL;
 }
 
-static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method, struct protobuf_out *request, int64_t until)
+static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
+    struct protobuf_out *request, int64_t until)
 {
 	bool may_log_in = strcmp(method, ETCD_LOGIN) != 0;
 	enum etcd_reply reply;
@@ -184,7 +204,8 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method, struct 
 	memset(rpc->failed, 0, sizeof rpc->failed);
 	for (unsigned int tries = 1;; tries++) {
 		reply = ask_endpoint(rpc, method, request,
-		    earlier(until, clock_boottime() + (rpc->reached ? rpc->endpoint_timeout : rpc->first_timeout)));
+		    earlier(until, clock_boottime() + (rpc->reached ? rpc->endpoint_timeout
+								    : rpc->first_timeout)));
 		if (reply != ETCD_OK && may_log_in && must_log_in(rpc)) {
 			may_log_in = false;
 			reply = log_in(rpc, until);
@@ -235,10 +256,12 @@ static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 	explicit_bzero(request.bytes, request.used);
 	/* As etcdctl does: a server without authentication needs no user, until it is enabled. */
 	if (reply != ETCD_OK)
-		return strstr(rpc->error.text, "authentication is not enabled") != NULL ? ETCD_OK : reply;
+		return strstr(rpc->error.text, "authentication is not enabled") != NULL ? ETCD_OK
+		                                                                        : reply;
 	protobuf_string(protobuf_bytes(rpc->answer, LOGIN_TOKEN, 0), rpc->token, sizeof rpc->token);
 	/* A header that this program makes must stay one line. */
-	if (rpc->token[0] == '\0' || strlen(rpc->token) == sizeof rpc->token - 1 || strpbrk(rpc->token, "\r\n") != NULL)
+	if (rpc->token[0] == '\0' || strlen(rpc->token) == sizeof rpc->token - 1 ||
+	    strpbrk(rpc->token, "\r\n") != NULL)
 		return error_plain(&rpc->error, ERROR_PERMISSION, "the login gave no token");
 	return ETCD_OK;
 }
@@ -276,10 +299,12 @@ static int open_call(struct grpc_call *call, size_t limit)
 }
 
 /* The password of ETCDCTL_USER is that user's alone. */
-static int take_user(const char *value, const struct url *url, struct login *login, struct error *error)
+static int take_user(const char *value, const struct url *url, struct login *login,
+    struct error *error)
 {
 	size_t length = strcspn(value, ":");
-	bool same = url->user[0] == '\0' || (strlen(url->user) == length && strncmp(url->user, value, length) == 0);
+	bool same = url->user[0] == '\0' ||
+	            (strlen(url->user) == length && strncmp(url->user, value, length) == 0);
 
 	if (length >= sizeof login->user || strlen(value) - length > sizeof login->password)
 		return error_plain(error, ERROR_USAGE, "ETCDCTL_USER is too long");
@@ -318,20 +343,24 @@ static void make_endpoints(struct etcd_rpc *rpc)
 		const char *bracket = strrchr(host, ']');
 		bool port = strchr(bracket != NULL ? bracket : host, ':') != NULL;
 
-		snprintf(rpc->base[i], sizeof rpc->base[i], "http%s://%s%s", tls ? "s" : "", host, port ? "" : ":2379");
+		snprintf(rpc->base[i], sizeof rpc->base[i], "http%s://%s%s", tls ? "s" : "", host,
+		    port ? "" : ":2379");
 	}
 	/* Clients spread over the endpoints. */
 	rpc->current = (unsigned int)getpid() % rpc->url->hosts;
 }
 
-enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
-    int64_t until)
+enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout,
+    int64_t endpoint_timeout, int64_t until)
 {
-	*rpc = (struct etcd_rpc){.url = url, .first_timeout = first_timeout, .endpoint_timeout = endpoint_timeout,
+	*rpc = (struct etcd_rpc){.url = url,
+	    .first_timeout = first_timeout,
+	    .endpoint_timeout = endpoint_timeout,
 	    .token = ""};
 	make_endpoints(rpc);
 	if ((curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) == 0)
-		return error_plain(&rpc->error, ERROR_UNAVAILABLE, "this libcurl has no HTTP/2, in which etcd's gRPC comes");
+		return error_plain(&rpc->error, ERROR_UNAVAILABLE,
+		    "this libcurl has no HTTP/2, in which etcd's gRPC comes");
 	if (open_call(&rpc->call, LONGEST_ANSWER) != 0)
 		return error_plain(&rpc->error, ERROR_SYSTEM, "out of memory");
 	if (find_login(url, &rpc->login, &rpc->error) != 0)
@@ -340,7 +369,8 @@ enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64
 		return ETCD_OK;
 	if (!rpc->login.has_password)
 		return error_plain(&rpc->error, ERROR_PERMISSION,
-		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or SEMLOCK_PASSWORD", rpc->login.user, url->host[0]);
+		    "no password for %s at %.100s: set ETCDCTL_PASSWORD or SEMLOCK_PASSWORD",
+		    rpc->login.user, url->host[0]);
 	return log_in(rpc, until);
 }
 
@@ -355,7 +385,8 @@ static void watch_hear(void *data, struct protobuf message)
 	struct etcd_watch *watch = data;
 	struct protobuf_field field;
 
-	watch->cancelled = watch->cancelled || !protobuf_whole(message) || protobuf_number(message, WATCH_CANCELED) != 0;
+	watch->cancelled = watch->cancelled || !protobuf_whole(message) ||
+	                   protobuf_number(message, WATCH_CANCELED) != 0;
 	watch->event = watch->event || watch->cancelled;
 	while (protobuf_next(&message, &field)) {
 		if (field.number != WATCH_EVENT)
@@ -388,8 +419,8 @@ void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const stru
 	prepare(rpc, &watch->call, ETCD_WATCH, &request);
 	watch->call.hear = watch_hear;
 	watch->call.data = watch;
-	curl_easy_setopt(
-	    watch->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(rpc->endpoint_timeout / MILLISECOND));
+	curl_easy_setopt(watch->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS,
+	    (long)(rpc->endpoint_timeout / MILLISECOND));
 	grpc_start(&watch->call);
 }
 

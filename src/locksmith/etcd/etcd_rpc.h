@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/etcd_rpc.h - calls to an etcd cluster, and watches of its keys: endpoints in turn, login, errors. */
+/* locksmith/etcd/etcd_rpc.h - calls to an etcd cluster, and watches of its keys: endpoints in turn,
+ * login, errors. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
 
@@ -21,9 +22,9 @@
 
 enum etcd_reply {
 	ETCD_OK,
-	ETCD_BUSY,   /* not of a call: another key is before ours */
-	ETCD_SILENT, /* no endpoint gave an answer that counts; the request may have been done */
-	ETCD_GONE,   /* there is no such lease */
+	ETCD_BUSY,      /* not of a call: another key is before ours */
+	ETCD_SILENT,    /* no endpoint gave an answer that counts; the request may have been done */
+	ETCD_GONE,      /* there is no such lease */
 	ETCD_FATAL = -1 /* another try is of no use: error is filled */
 };
 
@@ -31,30 +32,34 @@ struct etcd_rpc {
 	const struct url *url;
 	char base[URL_HOSTS][300];
 	char failed[URL_HOSTS][200]; /* what failed at each endpoint in this call; "": nothing */
-	bool away;		     /* an endpoint may answer later */
-	unsigned int current;	     /* the endpoint that is asked first */
+	bool away;                   /* an endpoint may answer later */
+	unsigned int current;        /* the endpoint that is asked first */
 	struct grpc_call call;
 	char token[2000]; /* of the login; "": none */
 	struct login login;
-	int64_t first_timeout, endpoint_timeout; /* with one endpoint, before and after the first answer; nanoseconds */
-	bool reached;      /* an endpoint has answered */
-	bool proxy;	   /* an endpoint is etcd's grpc-proxy: the request of a keepalive stays open until its answer */
-	const bool *abort; /* set by a watch: the call is broken off; may be NULL */
+	/* with one endpoint, before and after the first answer; nanoseconds */
+	int64_t first_timeout, endpoint_timeout;
+	bool reached; /* an endpoint has answered */
+	/* an endpoint is etcd's grpc-proxy: the request of a keepalive stays open until its
+	 * answer */
+	bool proxy;
+	const bool *abort;           /* set by a watch: the call is broken off; may be NULL */
 	struct protobuf_out request; /* of the next call */
 	struct protobuf answer;      /* of the last call that was OK; valid until the next one */
 	struct error error;
 };
 
-/* Prepares, and logs in until that moment if a user is named.  OK, or error is filled in.  An endpoint may take
- * first_timeout for its answer as long as none has answered, and endpoint_timeout then; nanoseconds. */
-enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout, int64_t endpoint_timeout,
-    int64_t until);
+/* Prepares, and logs in until that moment if a user is named.  OK, or error is filled in.  An
+ * endpoint may take first_timeout for its answer as long as none has answered, and endpoint_timeout
+ * then; nanoseconds. */
+enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout,
+    int64_t endpoint_timeout, int64_t until);
 
 /* Begins the request of the next call, and returns it. */
 struct protobuf_out *etcd_rpc_begin(struct etcd_rpc *rpc);
 
-/* Calls a method with the request that was begun; on OK rpc->answer is set.  Goes through the endpoints again
- * and again until that moment. */
+/* Calls a method with the request that was begun; on OK rpc->answer is set.  Goes through the
+ * endpoints again and again until that moment. */
 enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t until);
 
 /* From now on the next endpoint is asked first. */
@@ -65,15 +70,15 @@ void etcd_rpc_close(struct etcd_rpc *rpc);
 /* Reports a change of keys at once. */
 struct etcd_watch {
 	struct grpc_call call; /* call.transfer.ended: the stream is over */
-	bool deleted; /* a watched key went away */
-	bool event;   /* there was a change, or the watch was cancelled */
-	bool cancelled; /* by the server, mostly because it has compacted that revision */
+	bool deleted;          /* a watched key went away */
+	bool event;            /* there was a change, or the watch was cancelled */
+	bool cancelled;        /* by the server, mostly because it has compacted that revision */
 	char key[ETCD_KEY];    /* the first that is watched */
 	unsigned int endpoint; /* that is asked */
 };
 
-/* Watches those keys for deletions, and with puts for all changes, since revision.  An earlier watch
- * ends.  If memory is short there is none, and etcd_watch_over(). */
+/* Watches those keys for deletions, and with puts for all changes, since revision.  An earlier
+ * watch ends.  If memory is short there is none, and etcd_watch_over(). */
 void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const struct etcd_span *keys,
     bool puts, int64_t revision);
 

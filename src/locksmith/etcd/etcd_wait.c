@@ -10,7 +10,8 @@
 #define FIRST_ANSWER (10 * SECOND)
 #define TRIES_NO_WAIT 5
 #define SHORT_LEASE (10 * SECOND)
-#define MOST_SILENCE (10 * SECOND) /* the watch of a stopped endpoint stays silent: a call finds it */
+#define MOST_SILENCE \
+	(10 * SECOND) /* the watch of a stopped endpoint stays silent: a call finds it */
 
 static int64_t answer_by(const struct etcd_lock *lock)
 {
@@ -40,8 +41,8 @@ static enum etcd_reply look_again(struct etcd_lock *lock)
 	return reply == ETCD_OK ? place_reply(lock) : reply;
 }
 
-/* The watch of a stopped endpoint stays open and silent.  But the endpoint answers no keepalive either:
- * then the calls go to the next endpoint, and the watch follows. */
+/* The watch of a stopped endpoint stays open and silent.  But the endpoint answers no keepalive
+ * either: then the calls go to the next endpoint, and the watch follows. */
 static bool watch_is_good(const struct etcd_lock *lock)
 {
 	return !etcd_watch_over(&lock->watch) && lock->watch.endpoint == lock->rpc.current;
@@ -50,10 +51,12 @@ static bool watch_is_good(const struct etcd_lock *lock)
 static void watch_place(struct etcd_lock *lock)
 {
 	if (!watch_is_good(lock) || strcmp(lock->watch.key, lock->place.watch.first) != 0)
-		etcd_watch_start(&lock->watch, &lock->rpc, &lock->place.watch, lock->place.puts, lock->seen + 1);
+		etcd_watch_start(&lock->watch, &lock->rpc, &lock->place.watch, lock->place.puts,
+		    lock->seen + 1);
 }
 
-/* Waits until that moment, until the watch has an event, or until 200 ms after the end of the watch. */
+/* Waits until that moment, until the watch has an event, or until 200 ms after the end of the
+ * watch. */
 static void wait_for_event(struct etcd_lock *lock, int64_t until)
 {
 	const struct etcd_watch *watch = &lock->watch;
@@ -65,18 +68,21 @@ static void wait_for_event(struct etcd_lock *lock, int64_t until)
 	transfer_wait(earlier(clock_boottime() + SECOND / 5, lock->options->until), NULL, NULL);
 }
 
-/* Time between two keepalives of a waiter's lease: most of what a queue costs the server, and a waiter's machine, is
- * keepalives.  Two thirds of a short lease could be too much for a slow machine. */
+/* Time between two keepalives of a waiter's lease: most of what a queue costs the server, and a
+ * waiter's machine, is keepalives.  Two thirds of a short lease could be too much for a slow
+ * machine. */
 static int64_t keep_after(const struct etcd_lock *lock)
 {
 	return earlier(lock->ttl >= SHORT_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
 }
 
-/* Waits in the queue until no key is before ours.  ETCD_BUSY: the time is up; ETCD_GONE: our place was lost. */
+/* Waits in the queue until no key is before ours.  ETCD_BUSY: the time is up; ETCD_GONE: our place
+ * was lost. */
 static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 {
 	int64_t keep_at = lock->lease.end - lock->ttl + keep_after(lock);
-	int64_t look_at = clock_boottime() + 4 * keep_after(lock); /* finds what a watch has missed */
+	/* finds what a watch has missed */
+	int64_t look_at = clock_boottime() + 4 * keep_after(lock);
 	enum etcd_reply reply = place_reply(lock);
 
 	while ((reply == ETCD_BUSY || reply == ETCD_SILENT) && !protocol_released()) {
@@ -93,13 +99,15 @@ static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 
 			if (kept == ETCD_GONE)
 				return kept;
-			keep_at = clock_boottime() + (kept == ETCD_OK ? keep_after(lock) : SECOND / 3);
+			keep_at =
+			    clock_boottime() + (kept == ETCD_OK ? keep_after(lock) : SECOND / 3);
 		}
-		/* The predecessor has gone.  The transaction that enters also looks at the place; only the number of a slot
-		 * must be looked up first. */
+		/* The predecessor has gone.  The transaction that enters also looks at the place;
+		 * only the number of a slot must be looked up first. */
 		if (lock->watch.deleted && lock->options->mode != LEASE_SLOTS)
 			return ETCD_OK;
-		if (!watch_is_good(lock) || clock_boottime() >= earlier(look_at, lock->options->until)) {
+		if (!watch_is_good(lock) ||
+		    clock_boottime() >= earlier(look_at, lock->options->until)) {
 			reply = look_again(lock);
 			look_at = clock_boottime() + 4 * keep_after(lock);
 		}
@@ -133,8 +141,8 @@ static enum etcd_reply take_turn(struct etcd_lock *lock)
 	return reply;
 }
 
-/* With --no-wait: look first, and make the key only if the lock is free and no key was made since.  A busy lock is
- * left without a trace. */
+/* With --no-wait: look first, and make the key only if the lock is free and no key was made since.
+ * A busy lock is left without a trace. */
 static enum etcd_reply begin(struct etcd_lock *lock)
 {
 	bool no_wait = lock->options->no_wait, made = false;
@@ -145,7 +153,8 @@ static enum etcd_reply begin(struct etcd_lock *lock)
 	if (reply == ETCD_OK)
 		reply = etcd_key_grant(lock, answer_by(lock));
 	if (reply == ETCD_OK)
-		reply = etcd_key_queue(lock, no_wait ? lock->seen : -1, answer_in_lease(lock), &made);
+		reply =
+		    etcd_key_queue(lock, no_wait ? lock->seen : -1, answer_in_lease(lock), &made);
 	if (reply == ETCD_OK && made)
 		return take_turn(lock);
 	if (reply == ETCD_SILENT && !no_wait)
@@ -163,9 +172,11 @@ enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error)
 		if (reply == ETCD_OK && lock->token != 0)
 			return TAKEN;
 		*error = lock->rpc.error;
-		if ((reply != ETCD_GONE && (reply != ETCD_SILENT || lock->options->no_wait)) || protocol_released())
+		if ((reply != ETCD_GONE && (reply != ETCD_SILENT || lock->options->no_wait)) ||
+		    protocol_released())
 			break;
-		if (lock->options->no_wait ? ++tries == TRIES_NO_WAIT : clock_boottime() >= lock->options->until)
+		if (lock->options->no_wait ? ++tries == TRIES_NO_WAIT
+					   : clock_boottime() >= lock->options->until)
 			break;
 		etcd_watch_stop(&lock->watch);
 		etcd_key_revoke(lock, answer_by(lock));

@@ -7,8 +7,14 @@
 enum txn_request { COMPARE = 1 };
 enum txn_response { TXN_HEADER = 1, TXN_SUCCEEDED = 2, TXN_RESPONSES = 3, HEADER_REVISION = 3 };
 enum request_op { OP_RANGE = 1, OP_PUT = 2, OP_DELETE = 3, OP_TXN = 4 }; /* and in a response */
-enum compare { COMPARE_RESULT = 1, COMPARE_TARGET = 2, COMPARE_KEY = 3, COMPARE_REVISION = 5, COMPARE_END = 64,
-	COMPARE_MADE = 1 /* a target */ };
+enum compare {
+	COMPARE_RESULT = 1,
+	COMPARE_TARGET = 2,
+	COMPARE_KEY = 3,
+	COMPARE_REVISION = 5,
+	COMPARE_END = 64,
+	COMPARE_MADE = 1 /* a target */
+};
 enum range_request {
 	RANGE_KEY = 1,
 	RANGE_END = 2,
@@ -24,8 +30,8 @@ enum put_request { PUT_KEY = 1, PUT_VALUE = 2, PUT_LEASE = 3 };
 enum delete_request { DELETE_KEY = 1 };
 enum key_value { KV_KEY = 1, KV_MADE = 2, KV_PUT = 3, KV_VERSION = 4, KV_VALUE = 5, KV_LEASE = 6 };
 
-void etcd_wire_condition(
-    struct protobuf_out *message, const char *key, const char *end, enum txn_result result, int64_t revision)
+void etcd_wire_condition(struct protobuf_out *message, const char *key, const char *end,
+    enum txn_result result, int64_t revision)
 {
 	size_t compare = protobuf_open(message, COMPARE);
 
@@ -43,7 +49,8 @@ void etcd_wire_made_at(struct protobuf_out *message, const char *key, int64_t re
 	etcd_wire_condition(message, key, NULL, TXN_EQUAL, revision);
 }
 
-static struct etcd_wire_opened open_op(struct protobuf_out *message, enum txn_branch branch, enum request_op op)
+static struct etcd_wire_opened open_op(struct protobuf_out *message, enum txn_branch branch,
+    enum request_op op)
 {
 	size_t request = protobuf_open(message, branch);
 
@@ -61,7 +68,8 @@ void etcd_wire_close(struct protobuf_out *message, struct etcd_wire_opened opene
 	protobuf_close(message, opened.request);
 }
 
-void etcd_wire_range(struct protobuf_out *message, enum txn_branch branch, const struct etcd_wire_range *range)
+void etcd_wire_range(struct protobuf_out *message, enum txn_branch branch,
+    const struct etcd_wire_range *range)
 {
 	struct etcd_wire_opened op = open_op(message, branch, OP_RANGE);
 
@@ -89,7 +97,8 @@ void etcd_wire_delete(struct protobuf_out *message, enum txn_branch branch, cons
 	etcd_wire_close(message, op);
 }
 
-void etcd_wire_put(struct protobuf_out *message, enum txn_branch branch, const char *key, const char *value, int64_t lease)
+void etcd_wire_put(struct protobuf_out *message, enum txn_branch branch, const char *key,
+    const char *value, int64_t lease)
 {
 	struct etcd_wire_opened op = open_op(message, branch, OP_PUT);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/etcd_wire.h - a transaction of etcd as bytes: its conditions and requests, and the keys in its responses. */
+/* locksmith/etcd/etcd_wire.h - a transaction of etcd as bytes: its conditions and requests, and the
+ * keys in its responses. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_WIRE_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_WIRE_H
 
@@ -12,32 +13,36 @@ struct etcd_span {
 	char first[ETCD_KEY], end[ETCD_KEY];
 };
 
-/* Where a request stands in a transaction: carried out if all conditions are met, or if one is not. */
+/* Where a request stands in a transaction: carried out if all conditions are met, or if one is
+ * not. */
 enum txn_branch { TXN_SUCCESS = 2, TXN_FAILURE = 3 };
 
 enum txn_order { TXN_BY_KEY = 0, TXN_OLDEST_FIRST = 1, TXN_NEWEST_FIRST = 2 };
 
 /* Keys that are asked for. */
 struct etcd_wire_range {
-	const char *key, *end; /* from key up to, but without, end; end NULL or "": that key alone */
-	unsigned int limit;    /* at most this many; 0: all */
-	int64_t before;	       /* made before that revision; 0 or INT64_MAX: at any */
+	/* from key up to, but without, end; end NULL or "": that key alone */
+	const char *key, *end;
+	unsigned int limit; /* at most this many; 0: all */
+	int64_t before;     /* made before that revision; 0 or INT64_MAX: at any */
 	enum txn_order order;
 	bool keys_only; /* no values */
 };
 
 enum txn_result { TXN_EQUAL = 0, TXN_GREATER = 1, TXN_LESS = 2 };
 
-/* The condition that the revision at which each key from KEY up to, but without, END was made compares so with
- * `revision`; a range without keys is one that was made at 0. */
-void etcd_wire_condition(
-    struct protobuf_out *message, const char *key, const char *end, enum txn_result result, int64_t revision);
+/* The condition that the revision at which each key from KEY up to, but without, END was made
+ * compares so with `revision`; a range without keys is one that was made at 0. */
+void etcd_wire_condition(struct protobuf_out *message, const char *key, const char *end,
+    enum txn_result result, int64_t revision);
 
 /* The condition that KEY was made at that revision; 0: that there is no KEY. */
 void etcd_wire_made_at(struct protobuf_out *message, const char *key, int64_t revision);
 
-void etcd_wire_range(struct protobuf_out *message, enum txn_branch branch, const struct etcd_wire_range *range);
-void etcd_wire_put(struct protobuf_out *message, enum txn_branch branch, const char *key, const char *value, int64_t lease);
+void etcd_wire_range(struct protobuf_out *message, enum txn_branch branch,
+    const struct etcd_wire_range *range);
+void etcd_wire_put(struct protobuf_out *message, enum txn_branch branch, const char *key,
+    const char *value, int64_t lease);
 void etcd_wire_delete(struct protobuf_out *message, enum txn_branch branch, const char *key);
 
 /* A transaction in a transaction: what is added up to etcd_wire_close is in it. */
@@ -50,8 +55,8 @@ void etcd_wire_close(struct protobuf_out *message, struct etcd_wire_opened opene
 /* A key, as it is read. */
 struct etcd_key {
 	struct protobuf key, value;
-	int64_t made;	 /* its create_revision; 0: there is no key */
-	int64_t put;	 /* its mod_revision */
+	int64_t made;    /* its create_revision; 0: there is no key */
+	int64_t put;     /* its mod_revision */
 	int64_t version; /* how often it was put */
 	int64_t lease;
 };

@@ -19,7 +19,8 @@ static struct {
 	const char *base; /* NULL: the place is free */
 } connections[CONNECTIONS];
 
-static const struct grpc_call *opener; /* the last call that may open a connection, perhaps not yet */
+/* the last call that may open a connection, perhaps not yet */
+static const struct grpc_call *opener;
 
 static bool has_connection(const char *base)
 {
@@ -36,7 +37,8 @@ static void forget_socket(curl_socket_t socket)
 			connections[i].base = NULL;
 }
 
-/* libcurl 7.88 does not report that it closes a socket that was never connected: forget a number that is used again. */
+/* libcurl 7.88 does not report that it closes a socket that was never connected: forget a number
+ * that is used again. */
 static int note_socket(void *data, curl_socket_t socket, curlsocktype purpose)
 {
 	struct grpc_call *call = data;
@@ -78,7 +80,8 @@ static int grpc_status(const char *text)
 	char *end;
 	long status = strtol(text, &end, 10);
 
-	return end > text && *end == '\0' && status >= 0 && status < 100 ? (int)status : GRPC_UNKNOWN;
+	return end > text && *end == '\0' && status >= 0 && status < 100 ? (int)status
+	                                                                 : GRPC_UNKNOWN;
 }
 
 /* gRPC's status comes behind the messages, or with the headers if there are none. */
@@ -91,13 +94,15 @@ static size_t receive_header(char *line, size_t one, size_t size, void *data)
 	call->headers_size += size;
 	if (call->headers_size > LONGEST_HEADERS) /* a server may send headers without end */
 		return 0;
-	if (call->answered) /* etcd's grpc-proxy says "context canceled" at the end of each stream */
+	/* etcd's grpc-proxy says "context canceled" at the end of each stream */
+	if (call->answered)
 		return size;
 	if (is_header(line, size, "grpc-status: ", value, sizeof value))
 		call->status = grpc_status(value);
 	if (is_header(line, size, "grpc-message: ", value, sizeof value)) {
 		plain = curl_easy_unescape(call->transfer.easy, value, 0, NULL);
-		snprintf(call->message, sizeof call->message, "%.199s", plain != NULL ? plain : value);
+		snprintf(call->message, sizeof call->message, "%.199s",
+		    plain != NULL ? plain : value);
 		curl_free(plain);
 	}
 	return size;
@@ -125,17 +130,20 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 		if (complete && call->stream && !call->answered) {
 			call->answered = true;
 			call->status = GRPC_OK;
-			curl_easy_pause(call->transfer.easy, CURLPAUSE_CONT); /* the request ends, and with it the call */
+			/* the request ends, and with it the call */
+			curl_easy_pause(call->transfer.easy, CURLPAUSE_CONT);
 		}
 		/* An answer is one message. */
-		refused = complete ? rest.at != rest.end : !protobuf_may_unwrap(rest, call->received.limit);
+		refused = complete ? rest.at != rest.end
+		                   : !protobuf_may_unwrap(rest, call->received.limit);
 		return refused ? 0 : size;
 	}
 	while (protobuf_unwrap(&rest, &message))
 		call->hear(call->data, message);
 	/* The caller ends a watch at its first event: a stream without end is not etcd's. */
 	call->heard += size;
-	refused = call->heard > call->received.limit || !protobuf_may_unwrap(rest, call->received.limit);
+	refused =
+	    call->heard > call->received.limit || !protobuf_may_unwrap(rest, call->received.limit);
 	call->received.used = (size_t)(rest.end - rest.at);
 	memmove(call->received.bytes, rest.at, call->received.used);
 	return refused ? 0 : size;
@@ -156,7 +164,8 @@ static size_t send_stream(char *room, size_t one, size_t size, void *data)
 	return left;
 }
 
-/* libcurl sends a request again.  Without this callback libcurl 8.14 frees the connection, which other calls use. */
+/* libcurl sends a request again.  Without this callback libcurl 8.14 frees the connection, which
+ * other calls use. */
 static int rewind_stream(void *data, curl_off_t offset, int origin)
 {
 	struct grpc_call *call = data;
@@ -171,7 +180,9 @@ int grpc_open(struct grpc_call *call, size_t limit)
 {
 	CURL *easy;
 
-	*call = (struct grpc_call){.status = GRPC_NONE, .received.limit = limit, .request.limit = PROTOBUF_LONGEST};
+	*call = (struct grpc_call){.status = GRPC_NONE,
+	    .received.limit = limit,
+	    .request.limit = PROTOBUF_LONGEST};
 	if (transfer_open(&call->transfer) != 0)
 		return -1;
 	easy = call->transfer.easy;
@@ -197,8 +208,8 @@ int grpc_open(struct grpc_call *call, size_t limit)
 	return 0;
 }
 
-void grpc_prepare(
-    struct grpc_call *call, const char *base, const char *method, const char *token, struct protobuf_out *request)
+void grpc_prepare(struct grpc_call *call, const char *base, const char *method, const char *token,
+    struct protobuf_out *request)
 {
 	char text[2100];
 
@@ -208,8 +219,10 @@ void grpc_prepare(
 	curl_easy_setopt(call->transfer.easy, CURLOPT_URL, text);
 	buffer_clear(&call->request);
 	buffer_add(&call->request, (const char *)request->bytes, request->used);
-	curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDSIZE, call->stream ? -1L : (long)call->request.used);
-	curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDS, call->stream ? NULL : call->request.bytes);
+	curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDSIZE,
+	    call->stream ? -1L : (long)call->request.used);
+	curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDS,
+	    call->stream ? NULL : call->request.bytes);
 	curl_slist_free_all(call->headers);
 	call->headers = curl_slist_append(NULL, "Content-Type: application/grpc");
 	call->headers = curl_slist_append(call->headers, "TE: trailers");
@@ -220,9 +233,10 @@ void grpc_prepare(
 	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTPHEADER, call->headers);
 }
 
-/* Without TLS, HTTP/2 is begun at once (PRIOR_KNOWLEDGE). libcurl 7.88 (Debian 12) begins it once more on a connection
- * that has it already, and the call fails.  So there a call that MAY_JOIN a connection is made without; it may open
- * none (note_socket), which would begin with HTTP/1.1, and is made again if the connection has gone. */
+/* Without TLS, HTTP/2 is begun at once (PRIOR_KNOWLEDGE). libcurl 7.88 (Debian 12) begins it once
+ * more on a connection that has it already, and the call fails.  So there a call that MAY_JOIN a
+ * connection is made without; it may open none (note_socket), which would begin with HTTP/1.1, and
+ * is made again if the connection has gone. */
 static void make_ready(struct grpc_call *call, bool may_join)
 {
 	bool tls = strncmp(call->base, "https:", 6) == 0;
@@ -236,8 +250,10 @@ static void make_ready(struct grpc_call *call, bool may_join)
 	call->sent = 0;
 	call->headers_size = call->heard = 0;
 	call->answered = false;
-	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTP_VERSION, (long)(tls ? CURL_HTTP_VERSION_2TLS
-	    : call->joins ? CURL_HTTP_VERSION_2_0 : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE));
+	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTP_VERSION,
+	    (long)(tls           ? CURL_HTTP_VERSION_2TLS
+		   : call->joins ? CURL_HTTP_VERSION_2_0
+				 : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE));
 	if (!call->joins)
 		opener = call;
 }
@@ -269,7 +285,8 @@ static bool refused_page(const struct grpc_call *call)
 	const char *type = NULL;
 
 	curl_easy_getinfo(call->transfer.easy, CURLINFO_CONTENT_TYPE, &type);
-	return call->transfer.result == CURLE_WRITE_ERROR && (type == NULL || strncmp(type, "application/grpc", 16) != 0);
+	return call->transfer.result == CURLE_WRITE_ERROR &&
+	       (type == NULL || strncmp(type, "application/grpc", 16) != 0);
 }
 
 int grpc_http(const struct grpc_call *call)
@@ -285,8 +302,9 @@ bool grpc_answer(const struct grpc_call *call, struct protobuf *message)
 {
 	struct protobuf rest = received(call);
 
-	return call->transfer.ended && call->transfer.result == CURLE_OK && call->status == GRPC_OK &&
-	       protobuf_unwrap(&rest, message) && protobuf_whole(*message);
+	return call->transfer.ended && call->transfer.result == CURLE_OK &&
+	       call->status == GRPC_OK && protobuf_unwrap(&rest, message) &&
+	       protobuf_whole(*message);
 }
 
 void grpc_close(struct grpc_call *call)

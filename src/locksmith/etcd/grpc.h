@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/grpc.h - gRPC calls over HTTP/2, by libcurl: one request each, and one message or several back. */
+/* locksmith/etcd/grpc.h - gRPC calls over HTTP/2, by libcurl: one request each, and one message or
+ * several back. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_GRPC_H
 #define SEMLOCK_LOCKSMITH_ETCD_GRPC_H
 
@@ -24,43 +25,48 @@ enum grpc_status {
 };
 
 struct grpc_call {
-	struct transfer transfer; /* transfer.ended: the call is over; transfer.error: why there was no answer */
+	/* transfer.ended: the call is over; transfer.error: why there was no answer */
+	struct transfer transfer;
 	const char *base;
 	bool joins;    /* libcurl 7.88: the call needs a connection that is there, */
 	bool too_late; /* and there was none any more */
-	bool stream;   /* the request stays open until there is a message; with hear, until grpc_close */
+	/* the request stays open until there is a message; with hear, until grpc_close */
+	bool stream;
 	bool answered; /* that message has come */
 	struct buffer request;
 	size_t sent; /* bytes of a stream's request */
 	struct curl_slist *headers;
 	struct buffer received;
 	size_t headers_size, heard; /* bytes of headers, and of a stream that is heard, so far */
-	int status;	   /* enum grpc_status, or another number of gRPC's */
-	char message[200]; /* the server's message; "" if it sent none */
-	void (*hear)(void *data, struct protobuf message); /* called with each message as it comes; NULL: messages are kept */
+	int status;                 /* enum grpc_status, or another number of gRPC's */
+	char message[200];          /* the server's message; "" if it sent none */
+	/* called with each message as it comes; NULL: messages are kept */
+	void (*hear)(void *data, struct protobuf message);
 	void *data;
 };
 
-/* Makes a call that takes at most limit bytes. 0 or -1 (no memory). *call stays where it is until grpc_close. */
+/* Makes a call that takes at most limit bytes. 0 or -1 (no memory). *call stays where it is until
+ * grpc_close. */
 int grpc_open(struct grpc_call *call, size_t limit);
 
-/* Sets where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end of the program;
- * method "/package.Service/Method"; token what the login gave, "" without one.  A copy of the request is kept.  Set
- * call->stream before. */
-void grpc_prepare(
-    struct grpc_call *call, const char *base, const char *method, const char *token, struct protobuf_out *request);
+/* Sets where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end
+ * of the program; method "/package.Service/Method"; token what the login gave, "" without one.  A
+ * copy of the request is kept.  Set call->stream before. */
+void grpc_prepare(struct grpc_call *call, const char *base, const char *method, const char *token,
+    struct protobuf_out *request);
 
 /* Begins what was prepared, in the background; the other calls drive it. */
 void grpc_start(struct grpc_call *call);
 
-/* Makes the prepared call; returns at `until`, or when *abort is set (NULL: never).  If no answer comes in
- * time, all connections to that base are ended, and all calls on them. */
+/* Makes the prepared call; returns at `until`, or when *abort is set (NULL: never).  If no answer
+ * comes in time, all connections to that base are ended, and all calls on them. */
 void grpc_run(struct grpc_call *call, int64_t until, const bool *abort);
 
 /* HTTP's status of a call; 0: there was no answer. */
 int grpc_http(const struct grpc_call *call);
 
-/* The message of a call that has ended with GRPC_OK; it is valid until the next one.  False: there is none. */
+/* The message of a call that has ended with GRPC_OK; it is valid until the next one.  False: there
+ * is none. */
 bool grpc_answer(const struct grpc_call *call, struct protobuf *message);
 
 /* Ends the call if it runs, and frees all of it.  Does nothing on one never opened. */

@@ -203,5 +203,6 @@ bool protobuf_unwrap(struct protobuf *received, struct protobuf *message)
 
 bool protobuf_may_unwrap(struct protobuf received, size_t limit)
 {
-	return received.at == received.end || (received.at[0] == 0 && message_size(received) <= limit);
+	return received.at == received.end ||
+	       (received.at[0] == 0 && message_size(received) <= limit);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/protobuf.h - protocol buffers, the encoding of gRPC: written, and read out of any bytes.  No I/O. */
+/* locksmith/etcd/protobuf.h - protocol buffers, the encoding of gRPC: written, and read out of any
+ * bytes.  No I/O. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_PROTOBUF_H
 #define SEMLOCK_LOCKSMITH_ETCD_PROTOBUF_H
 
@@ -9,8 +10,9 @@
 
 enum { PROTOBUF_PREFIX = 5, PROTOBUF_LONGEST = 32 * 1024 };
 
-/* A message that is being written, behind the prefix with which gRPC sends it.  There is room for all requests of
- * a lock, since its name, which is in each key, is of limited length.  A message without room ends the program. */
+/* A message that is being written, behind the prefix with which gRPC sends it.  There is room for
+ * all requests of a lock, since its name, which is in each key, is of limited length.  A message
+ * without room ends the program. */
 struct protobuf_out {
 	unsigned char bytes[PROTOBUF_LONGEST];
 	size_t used;
@@ -25,26 +27,28 @@ void protobuf_int(struct protobuf_out *message, unsigned int field, int64_t valu
 /* Adds a text. */
 void protobuf_text(struct protobuf_out *message, unsigned int field, const char *text);
 
-/* Begins a message in that field; what is added up to protobuf_close is in it.  Returns what protobuf_close needs. */
+/* Begins a message in that field; what is added up to protobuf_close is in it.  Returns what
+ * protobuf_close needs. */
 size_t protobuf_open(struct protobuf_out *message, unsigned int field);
 void protobuf_close(struct protobuf_out *message, size_t opened);
 
 /* Fills in the prefix. */
 void protobuf_finish(struct protobuf_out *message);
 
-/* Bytes that were received: a message, or the rest of one, or a text; {NULL, NULL} is an empty one. */
+/* Bytes that were received: a message, or the rest of one, or a text; {NULL, NULL} is an empty
+ * one. */
 struct protobuf {
 	const unsigned char *at, *end;
 };
 
 struct protobuf_field {
 	unsigned int number;
-	int64_t value;	 /* of a number */
+	int64_t value;         /* of a number */
 	struct protobuf bytes; /* of a text or a message */
 };
 
-/* Takes the next field off *message.  False at the end, and at bytes that are no field, with which message->at is not
- * message->end. */
+/* Takes the next field off *message.  False at the end, and at bytes that are no field, with which
+ * message->at is not message->end. */
 bool protobuf_next(struct protobuf *message, struct protobuf_field *field);
 
 /* True if all of the message is fields. */
@@ -53,14 +57,15 @@ bool protobuf_whole(struct protobuf message);
 /* The value of the field with that number; 0 if there is none. */
 int64_t protobuf_number(struct protobuf message, unsigned int number);
 
-/* The i-th of the texts or messages with that number, counted from 0; an empty one if there are not so many. */
+/* The i-th of the texts or messages with that number, counted from 0; an empty one if there are not
+ * so many. */
 struct protobuf protobuf_bytes(struct protobuf message, unsigned int number, size_t i);
 
 /* Copies a text into out as a string, cut off to fit size. */
 void protobuf_string(struct protobuf text, char *out, size_t size);
 
-/* Takes the first message that gRPC has sent off *received.  False: the message is not complete, or is compressed,
- * although no call asks for compression. */
+/* Takes the first message that gRPC has sent off *received.  False: the message is not complete, or
+ * is compressed, although no call asks for compression. */
 bool protobuf_unwrap(struct protobuf *received, struct protobuf *message);
 
 /* False: received begins with no message of at most limit bytes, whatever may come. */

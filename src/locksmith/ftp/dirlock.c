@@ -27,8 +27,8 @@ const char *dirlock_path(const struct dirlock *lock, const char *name)
 	return path[which];
 }
 
-/* Makes a directory beside the lock, and removes it.  Unless NULL: *seconds becomes its time, which is that of the
- * server's clock.  Returns the first reply that is not DONE. */
+/* Makes a directory beside the lock, and removes it.  Unless NULL: *seconds becomes its time, which
+ * is that of the server's clock.  Returns the first reply that is not DONE. */
 static enum reply probe_beside(struct dirlock *lock, int64_t *seconds)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -38,7 +38,8 @@ static enum reply probe_beside(struct dirlock *lock, int64_t *seconds)
 
 	/* The name has no dot in front: some servers hide such names. */
 	sign_make(&probe, lock->ttl, lock->options->pid);
-	snprintf(path, sizeof path, "%s%ssl-probe-%s", lock->parent, lock->parent[1] == '\0' ? "" : "/", probe.nonce);
+	snprintf(path, sizeof path, "%s%ssl-probe-%s", lock->parent,
+	    lock->parent[1] == '\0' ? "" : "/", probe.nonce);
 	reply = remote->ops->mkdir(remote, path);
 	if (reply != REPLY_DONE)
 		return reply;
@@ -66,14 +67,16 @@ void dirlock_describe(const struct owner_sign *sign, char *text, size_t size)
 	snprintf(text, size, "pid=%ld host=%s mode=exclusive", sign->pid, sign->host);
 }
 
-/* Removes the sign of an owner that was silent for so many seconds.  True if it was removed, by us. */
+/* Removes the sign of an owner that was silent for so many seconds.  True if it was removed, by
+ * us. */
 static bool break_sign(struct dirlock *lock, const struct owner_sign *sign, int64_t seconds)
 {
 	struct remote_dir *remote = &lock->remote;
 
 	if (remote->ops->rmdir(remote, dirlock_path(lock, sign->name)) != REPLY_DONE)
 		return false;
-	say(SAYS_NOTE " taken over from %ld on %s, silent for %lld s", sign->pid, sign->host, (long long)seconds);
+	say(SAYS_NOTE " taken over from %ld on %s, silent for %lld s", sign->pid, sign->host,
+	    (long long)seconds);
 	/* The server refuses this if another sign is in it. */
 	remote->ops->rmdir(remote, lock->path);
 	return true;
@@ -91,13 +94,14 @@ static void give_back(struct dirlock *lock)
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
 		reply = lock->remote.ops->rmdir(&lock->remote, dirlock_path(lock, lock->mine.name));
-	/* Only if our sign was surely removed now: else the directory may be a new one of another client. */
+	/* Only if our sign was surely removed now: else the directory may be a new one of another
+	 * client. */
 	if (reply == REPLY_DONE)
 		lock->remote.ops->rmdir(&lock->remote, lock->path);
 }
 
-/* ---- with --no-wait: the age of a lock by the server's own clock.  Only if the lock seems to be stale, its signs are
- * watched from one heartbeat to the next ---- */
+/* ---- with --no-wait: the age of a lock by the server's own clock.  Only if the lock seems to be
+ * stale, its signs are watched from one heartbeat to the next ---- */
 
 /* The server's clock may have been set, or its times be cached: a sign that changes between one
  * heartbeat and the next has a living owner. */
@@ -132,7 +136,8 @@ static bool break_by_age(struct dirlock *lock)
 	if (lock->listing.signs == 0)
 		return false;
 	/* Every heartbeat renames an entry, which sets the modification time of the directory. */
-	if (remote->ops->modified(remote, lock->path, &changed) != REPLY_DONE || probe_beside(lock, &now) != REPLY_DONE)
+	if (remote->ops->modified(remote, lock->path, &changed) != REPLY_DONE ||
+	    probe_beside(lock, &now) != REPLY_DONE)
 		return false;
 	for (size_t i = 0; i < lock->listing.signs; i++)
 		if (lock->listing.sign[i].ttl > longest)
@@ -160,8 +165,8 @@ static enum step no_answer(enum reply reply)
 	return reply == REPLY_FATAL ? STEP_FAILED : STEP_UNKNOWN;
 }
 
-/* A1, making the directory, was refused, and the lock is not there.  Most often it was released in between; if another
- * name is refused as well, the directory above cannot be written. */
+/* A1, making the directory, was refused, and the lock is not there.  Most often it was released in
+ * between; if another name is refused as well, the directory above cannot be written. */
 static enum step lock_missed(struct dirlock *lock, const char *refusal)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -175,8 +180,9 @@ static enum step lock_missed(struct dirlock *lock, const char *refusal)
 	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
 		return no_answer(reply);
 	reply = remote->ops->enter(remote, lock->parent);
-	error_plain(&remote->error, ERROR_CREATE, "cannot create: %s (the directory above it is %s)",
-	    refusal, reply == REPLY_DONE ? "there" : "missing, or closed to us");
+	error_plain(&remote->error, ERROR_CREATE,
+	    "cannot create: %s (the directory above it is %s)", refusal,
+	    reply == REPLY_DONE ? "there" : "missing, or closed to us");
 	return STEP_FAILED;
 }
 
@@ -201,7 +207,8 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 	if (reply == REPLY_DONE) {
 		lock->misses = 0;
 		snprintf(lock->who, sizeof lock->who, "mode=exclusive note=a directory %s",
-		    looked == REPLY_DONE ? "without a sign of its holder" : "that we cannot look into");
+		    looked == REPLY_DONE ? "without a sign of its holder"
+					 : "that we cannot look into");
 		return STEP_WAIT;
 	}
 	listing_clear(&lock->seen);
@@ -212,9 +219,11 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 
 	reply = remote->ops->list(remote, lock->parent, compare_name, &search);
 	if (reply == REPLY_DONE && search.found && lock->misses < MISSES_MOST) {
-		/* A file, or a directory made a moment ago.  Count a miss: a file must not block us for ever. */
+		/* A file, or a directory made a moment ago.  Count a miss: a file must not block us
+		 * for ever. */
 		lock->misses++;
-		snprintf(lock->who, sizeof lock->who, "note=something else of this name is in the way");
+		snprintf(lock->who, sizeof lock->who,
+		    "note=something else of this name is in the way");
 		return STEP_WAIT;
 	}
 	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
@@ -222,7 +231,8 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 	return lock_missed(lock, refusal);
 }
 
-/* Remove a directory that has been empty for --stale: a plain client has died, or one of ours between A1 and A2. */
+/* Remove a directory that has been empty for --stale: a plain client has died, or one of ours
+ * between A1 and A2. */
 static enum step bare_lock(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -259,13 +269,16 @@ static enum step lock_refused(struct dirlock *lock)
 	if (reply == REPLY_REFUSED || listing_empty(&lock->listing)) {
 		enum step step = absent_or_bare(lock, reply, refusal);
 
-		return step == STEP_WAIT && reply == REPLY_DONE && lock->misses == 0 ? bare_lock(lock) : step;
+		return step == STEP_WAIT && reply == REPLY_DONE && lock->misses == 0
+		           ? bare_lock(lock)
+		           : step;
 	}
 	lock->misses = 0;
 	if (lock->listing.signs > 0)
 		dirlock_describe(&lock->listing.sign[0], lock->who, sizeof lock->who);
 	else
-		snprintf(lock->who, sizeof lock->who, "mode=exclusive note=a directory with other things in it");
+		snprintf(lock->who, sizeof lock->who,
+		    "mode=exclusive note=a directory with other things in it");
 	silent = listing_silent(&lock->listing, asked);
 	if (silent != NULL && break_sign(lock, silent, silent->ttl + 1))
 		return STEP_AGAIN;
@@ -274,7 +287,8 @@ static enum step lock_refused(struct dirlock *lock)
 	return STEP_WAIT;
 }
 
-/* A3: is the lock ours, now that our sign is in?  Only if not too much time has passed since A1, at BEGAN. */
+/* A3: is the lock ours, now that our sign is in?  Only if not too much time has passed since A1, at
+ * BEGAN. */
 static enum step alone(struct dirlock *lock, int64_t began)
 {
 	int64_t marked = clock_boottime(), lease = lock->ttl * SECOND;
@@ -291,7 +305,8 @@ static enum step alone(struct dirlock *lock, int64_t began)
 
 			lock->unseen = seen || reply != REPLY_DONE ? 0 : lock->unseen + 1;
 			give_back(lock);
-			return reply == REPLY_DONE || reply == REPLY_REFUSED ? STEP_BACK : no_answer(reply);
+			return reply == REPLY_DONE || reply == REPLY_REFUSED ? STEP_BACK
+			                                                     : no_answer(reply);
 		}
 	}
 	lock->unseen = 0;
@@ -323,17 +338,21 @@ static enum step attempt(struct dirlock *lock)
 	listing_clear(&lock->seen);
 	sign_make(&lock->mine, lock->ttl, lock->options->pid);
 	lock->sent = clock_boottime();
-	reply = remote->ops->mkdir(remote, dirlock_path(lock, lock->mine.name)); /* A2: put our sign in */
+	/* A2: put our sign in */
+	reply = remote->ops->mkdir(remote, dirlock_path(lock, lock->mine.name));
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
 	if (reply != REPLY_REFUSED)
-		return alone(lock, began); /* A3: is it alone?  Also finds a sign whose reply was lost */
-	/* If the empty directory of our A1 is still there, the server takes no sign: leave none behind.  If not, another
-	 * client has removed it. */
+		/* A3: is it alone?  Also finds a sign whose reply was lost */
+		return alone(lock, began);
+	/* If the empty directory of our A1 is still there, the server takes no sign: leave none
+	 * behind.  If not, another client has removed it. */
 	memcpy(refusal, remote->text, sizeof refusal);
-	if (dirlock_may_be_removed(lock, began, clock_boottime()) || remote->ops->rmdir(remote, lock->path) != REPLY_DONE)
+	if (dirlock_may_be_removed(lock, began, clock_boottime()) ||
+	    remote->ops->rmdir(remote, lock->path) != REPLY_DONE)
 		return STEP_BACK;
-	error_plain(&remote->error, ERROR_CREATE, "cannot create a directory in the lock's: %s", refusal);
+	error_plain(&remote->error, ERROR_CREATE, "cannot create a directory in the lock's: %s",
+	    refusal);
 	return STEP_FAILED;
 }
 
@@ -345,7 +364,9 @@ enum engine_outcome dirlock_acquire(struct dirlock *lock)
 	for (unsigned int tries = 1;; tries++) {
 		bool last = clock_boottime() >= give_up;
 		enum step step = attempt(lock);
-		unsigned int no_wait_tries = step == STEP_BACK ? COLLISIONS_MOST : step == STEP_UNKNOWN ? UNKNOWN_MOST : 0;
+		unsigned int no_wait_tries = step == STEP_BACK      ? COLLISIONS_MOST
+		                             : step == STEP_UNKNOWN ? UNKNOWN_MOST
+		                                                    : 0;
 
 		lock->error = lock->remote.error;
 		if (step == STEP_HELD)
@@ -353,19 +374,22 @@ enum engine_outcome dirlock_acquire(struct dirlock *lock)
 		if (step == STEP_FAILED)
 			return FAILED;
 		if (lock->unseen >= 3) {
-			error_plain(&lock->error, ERROR_UNAVAILABLE, "the server does not list what was made there");
+			error_plain(&lock->error, ERROR_UNAVAILABLE,
+			    "the server does not list what was made there");
 			return FAILED;
 		}
 		if (protocol_released() && !options->no_wait)
 			return RELEASED;
 		if (step != STEP_AGAIN && (options->no_wait ? tries >= no_wait_tries : last))
-			return step == STEP_UNKNOWN && lock->error.kind != ERROR_NONE ? FAILED : BUSY;
+			return step == STEP_UNKNOWN && lock->error.kind != ERROR_NONE ? FAILED
+			                                                              : BUSY;
 		pause = 0;
 		if (step == STEP_WAIT) {
 			say_wait(lock->who);
 			pause = spread(options->interval);
 		} else if (step == STEP_BACK) {
-			pause = earlier(spread(200 * MILLISECOND) - 140 * MILLISECOND, spread(options->interval));
+			pause = earlier(spread(200 * MILLISECOND) - 140 * MILLISECOND,
+			    spread(options->interval));
 		} else if (step == STEP_UNKNOWN) {
 			say_wait("note=the server does not answer");
 			pause = spread(2 * options->interval);

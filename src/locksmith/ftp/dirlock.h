@@ -32,13 +32,15 @@ struct dirlock {
 	int64_t sent; /* when the last confirmed sign of life was sent */
 	struct listing listing;
 	struct listing seen; /* the last complete one: the ages of the next are counted from it */
-	int64_t empty_stamp; /* modification time, by the server, of the empty directory that we watch */
-	char who[400];	     /* the last known holder, for messages */
-	unsigned int misses; /* A1 refused, and then nothing there, so many times in a row */
-	unsigned int unseen; /* our sign was made but not listed, so many times in a row */
-	struct renewal renewal;	/* while we hold */
-	int64_t tried;	     /* when the heartbeat without a reply was first sent; 0: none */
-	int64_t removing;    /* when a removal of our sign was first sent to which no answer came; 0: none */
+	/* modification time, by the server, of the empty directory that we watch */
+	int64_t empty_stamp;
+	char who[400];          /* the last known holder, for messages */
+	unsigned int misses;    /* A1 refused, and then nothing there, so many times in a row */
+	unsigned int unseen;    /* our sign was made but not listed, so many times in a row */
+	struct renewal renewal; /* while we hold */
+	int64_t tried;          /* when the heartbeat without a reply was first sent; 0: none */
+	/* when a removal of our sign was first sent to which no answer came; 0: none */
+	int64_t removing;
 	struct error error;
 };
 
@@ -51,11 +53,12 @@ enum reply dirlock_look(struct dirlock *lock);
 /* The fields of a sign, as those of a WAIT line. */
 void dirlock_describe(const struct owner_sign *sign, char *text, size_t size);
 
-/* Takes the lock.  With FAILED, lock->error is filled.  protocol_released() may have become true meanwhile. */
+/* Takes the lock.  With FAILED, lock->error is filled.  protocol_released() may have become true
+ * meanwhile. */
 enum engine_outcome dirlock_acquire(struct dirlock *lock);
 
-/* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is there
- * now may be a plain client's. */
+/* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is
+ * there now may be a plain client's. */
 bool dirlock_may_be_removed(const struct dirlock *lock, int64_t since, int64_t now);
 
 #endif

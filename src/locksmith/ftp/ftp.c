@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* semlock-locksmith-ftp - the engine: which lock it is, what is asked of it, and how it is kept and released. */
+/* semlock-locksmith-ftp - the engine: which lock it is, what is asked of it, and how it is kept and
+ * released. */
 #include <config.h>
 
 #include "locksmith/ftp/dirlock.h"
@@ -14,8 +15,8 @@
 #define DEFAULT_TTL 60
 #define RETRY (SECOND / 2)
 
-/* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the login
- * directory.  With sftp:// all are absolute, and /~/ is the login directory. */
+/* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the
+ * login directory.  With sftp:// all are absolute, and /~/ is the login directory. */
 static int set_paths(struct dirlock *lock)
 {
 	const char *path = lock->options->url.path;
@@ -28,11 +29,14 @@ static int set_paths(struct dirlock *lock)
 	else if (sftp || path[0] == '/')
 		home = "/";
 	path += strspn(path, "/");
-	snprintf(lock->path, sizeof lock->path, "%s%s%s", home, home[strlen(home) - 1] == '/' ? "" : "/", path);
-	snprintf(lock->parent, sizeof lock->parent, "%.*s", (int)sizeof lock->parent - 1, lock->path);
+	snprintf(lock->path, sizeof lock->path, "%s%s%s", home,
+	    home[strlen(home) - 1] == '/' ? "" : "/", path);
+	snprintf(lock->parent, sizeof lock->parent, "%.*s", (int)sizeof lock->parent - 1,
+	    lock->path);
 	slash = strrchr(lock->parent, '/');
 	if (slash == NULL || slash[1] == '\0')
-		return error_plain(&lock->error, ERROR_UNAVAILABLE, "the server names no login directory");
+		return error_plain(&lock->error, ERROR_UNAVAILABLE,
+		    "the server names no login directory");
 	lock->base = lock->path + (slash - lock->parent) + 1;
 	slash[slash == lock->parent ? 1 : 0] = '\0';
 	return 0;
@@ -65,9 +69,11 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct error *e
 	/* The first request may have been done: waiters count from there. */
 	if (lock->tried == 0)
 		lock->tried = clock_boottime();
-	if (lock->remote.ops->rename(&lock->remote, dirlock_path(lock, lock->mine.name), dirlock_path(lock, next.name)) != REPLY_DONE) {
+	if (lock->remote.ops->rename(&lock->remote, dirlock_path(lock, lock->mine.name),
+		dirlock_path(lock, next.name)) != REPLY_DONE) {
 		/* The reply was lost, the sign broken, or the request refused for once: look. */
-		if (dirlock_look(lock) != REPLY_DONE || listing_find(&lock->listing, lock->mine.name) != NULL)
+		if (dirlock_look(lock) != REPLY_DONE ||
+		    listing_find(&lock->listing, lock->mine.name) != NULL)
 			return RENEW_AGAIN;
 		if (listing_find(&lock->listing, next.name) == NULL) {
 			error_plain(error, ERROR_LOST, "it was taken over by another");
@@ -93,7 +99,8 @@ static enum reply let_go(struct dirlock *lock)
 	}
 	if (reply == REPLY_REFUSED) {
 		reply = dirlock_look(lock);
-		if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL || listing_find(&lock->listing, lock->mine.name) != NULL)
+		if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL ||
+		    listing_find(&lock->listing, lock->mine.name) != NULL)
 			return REPLY_UNKNOWN;
 		/* A heartbeat whose reply was lost may have renamed the sign. */
 		next_sign(lock, &lock->mine);
@@ -106,7 +113,8 @@ static enum reply let_go(struct dirlock *lock)
 		if (dirlock_may_be_removed(lock, lock->removing, now))
 			return REPLY_DONE;
 	}
-	/* Only once: a second request could remove the directory of a plain client that came after us. */
+	/* Only once: a second request could remove the directory of a plain client that came after
+	 * us. */
 	remote->ops->rmdir(remote, lock->path);
 	return REPLY_DONE;
 }
@@ -117,7 +125,11 @@ static enum engine_outcome hold(struct dirlock *lock)
 	int64_t lease = lock->ttl * SECOND, give_up;
 	enum reply reply;
 
-	lock->renewal = (struct renewal){.lock = lock, .lease = lease, .at = LEASE_BEAT, .retry = RETRY, .renew = beat};
+	lock->renewal = (struct renewal){.lock = lock,
+	    .lease = lease,
+	    .at = LEASE_BEAT,
+	    .retry = RETRY,
+	    .renew = beat};
 	note_life(lock, lock->sent);
 	if (renewal_hold(&lock->renewal, -1, -1, &lock->error) != 0)
 		return FAILED;
@@ -130,10 +142,11 @@ static enum engine_outcome hold(struct dirlock *lock)
 		return RELEASED;
 	}
 	if (reply == REPLY_REFUSED)
-		error_plain(&lock->error, ERROR_LOST, "it had been taken over before it was released");
+		error_plain(&lock->error, ERROR_LOST,
+		    "it had been taken over before it was released");
 	else
-		error_plain(&lock->error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself: %s",
-		    lock->remote.error.text);
+		error_plain(&lock->error, ERROR_UNAVAILABLE,
+		    "could not be released, and lapses by itself: %s", lock->remote.error.text);
 	return FAILED;
 }
 
@@ -154,7 +167,8 @@ static enum engine_outcome who(struct dirlock *lock)
 		return BUSY;
 	if (lock->remote.ops->enter(&lock->remote, lock->path) != REPLY_DONE)
 		return RELEASED;
-	say(SAYS_WHO " " FIELD_STATE "holds mode=exclusive note=a directory without a sign of its holder");
+	say(SAYS_WHO " " FIELD_STATE
+		     "holds mode=exclusive note=a directory without a sign of its holder");
 	return BUSY;
 }
 
@@ -168,7 +182,8 @@ static enum engine_outcome run(const struct options *options, struct error *erro
 	if (options->ttl > 0)
 		lock->ttl = (unsigned int)((options->ttl + SECOND - 1) / SECOND);
 	listing_clear(&lock->seen);
-	if (remote_dir_open(&lock->remote, strcmp(options->url.scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops, &options->url,
+	if (remote_dir_open(&lock->remote,
+		strcmp(options->url.scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops, &options->url,
 		options->answer_by) != REPLY_DONE)
 		lock->error = lock->remote.error;
 	else if (set_paths(lock) == 0)

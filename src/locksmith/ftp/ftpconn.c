@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An FTP control connection: single commands and their replies.  No data connection is needed unless
- * the server cannot list by STAT. */
+/* An FTP control connection: single commands and their replies.  No data connection is needed
+ * unless the server cannot list by STAT. */
 #include <config.h>
 
 #include "locksmith/common/loop.h"
@@ -14,8 +14,8 @@
 
 static enum reply ftp_fatal(struct remote_dir *remote, enum kind kind, const char *what)
 {
-	return REMOTE_DIR_FATAL(
-	    remote, kind, "%s: %s", what, remote->text[0] != '\0' ? remote->text : remote->transfer.error);
+	return REMOTE_DIR_FATAL(remote, kind, "%s: %s", what,
+	    remote->text[0] != '\0' ? remote->text : remote->transfer.error);
 }
 
 /* What an error of libcurl means: UNKNOWN if another try may help. */
@@ -26,8 +26,10 @@ static enum reply ftp_refused(struct remote_dir *remote, CURLcode result)
 	if (remote->nobody) {
 		url_hostname(remote->url->host[0], machine, sizeof machine);
 		return REMOTE_DIR_FATAL(remote, ERROR_PERMISSION,
-		    "no user for %.100s: put \"machine %.100s login USER password ...\" into ~/.netrc, or set "
-		    "SEMLOCK_USER and SEMLOCK_PASSWORD", remote->url->host[0], machine);
+		    "no user for %.100s: put \"machine %.100s login USER password ...\" into "
+		    "~/.netrc, or set "
+		    "SEMLOCK_USER and SEMLOCK_PASSWORD",
+		    remote->url->host[0], machine);
 	}
 	/* 421: too many users, or shutting down, also as an answer to USER. */
 	if (remote->code == 421 || (remote->code == 0 && strncmp(remote->text, "421", 3) == 0)) {
@@ -65,7 +67,8 @@ static enum reply ftp_verdict(struct remote_dir *remote, CURLcode result)
 	const char *last = buffer_text(&remote->reply);
 	long code = 0;
 
-	for (const char *end = strchr(last, '\n'); end != NULL && end[1] != '\0'; end = strchr(last, '\n'))
+	for (const char *end = strchr(last, '\n'); end != NULL && end[1] != '\0';
+	     end = strchr(last, '\n'))
 		last = end + 1;
 	snprintf(remote->text, sizeof remote->text, "%.*s", (int)strcspn(last, "\r\n"), last);
 	curl_easy_getinfo(remote->transfer.easy, CURLINFO_RESPONSE_CODE, &code);
@@ -122,7 +125,8 @@ static enum reply ftp_enter(struct remote_dir *remote, const char *path)
 }
 
 /* With NLST over a data connection if the server's STAT takes no path. */
-static enum reply ftp_list(struct remote_dir *remote, const char *path, listing_name each, void *data)
+static enum reply ftp_list(struct remote_dir *remote, const char *path, listing_name each,
+    void *data)
 {
 	enum reply reply = REPLY_REFUSED;
 
@@ -146,14 +150,16 @@ static enum reply ftp_modified(struct remote_dir *remote, const char *path, int6
 
 	if (reply != REPLY_DONE)
 		return reply;
-	return listing_modified(buffer_text(&remote->reply), seconds) == 0 ? REPLY_DONE : REPLY_REFUSED;
+	return listing_modified(buffer_text(&remote->reply), seconds) == 0 ? REPLY_DONE
+	                                                                   : REPLY_REFUSED;
 }
 
 static size_t hear(char *data, size_t size, size_t count, void *context)
 {
 	struct remote_dir *remote = context;
 
-	return remote->nobody ? 0 : buffer_receive(data, size, count, &remote->reply); /* 0 ends the login */
+	/* 0 ends the login */
+	return remote->nobody ? 0 : buffer_receive(data, size, count, &remote->reply);
 }
 
 static void ftp_settings(struct remote_dir *remote)
@@ -162,11 +168,11 @@ static void ftp_settings(struct remote_dir *remote)
 	const char *ca = getenv("SEMLOCK_CACERT");
 	bool explicit_tls = strcmp(remote->url->scheme, "ftpes") == 0;
 
-	snprintf(remote->base, sizeof remote->base, "%s://%s%s/", explicit_tls ? "ftp" : remote->url->scheme, remote->user,
-	    remote->url->host[0]);
+	snprintf(remote->base, sizeof remote->base, "%s://%s%s/",
+	    explicit_tls ? "ftp" : remote->url->scheme, remote->user, remote->url->host[0]);
 	curl_easy_setopt(easy, CURLOPT_FTP_FILEMETHOD, (long)CURLFTPMETHOD_NOCWD);
-	/* PASV alone: if TLS fails on the data connection of EPSV, libcurl 7.88 goes on with PASV, and takes each
-	 * reply from then on for that to the next command. */
+	/* PASV alone: if TLS fails on the data connection of EPSV, libcurl 7.88 goes on with PASV,
+	 * and takes each reply from then on for that to the next command. */
 	curl_easy_setopt(easy, CURLOPT_FTP_USE_EPSV, 0L);
 	/* ALL, never TRY: TRY goes on in clear text when the server says no. */
 	if (explicit_tls)

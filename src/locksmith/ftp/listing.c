@@ -19,7 +19,8 @@
 
 void sign_name(struct owner_sign *sign)
 {
-	snprintf(sign->name, sizeof sign->name, "sl1.x.%u.%lu.%s.%ld.%s", sign->ttl, sign->beat, sign->nonce, sign->pid, sign->host);
+	snprintf(sign->name, sizeof sign->name, "sl1.x.%u.%lu.%s.%ld.%s", sign->ttl, sign->beat,
+	    sign->nonce, sign->pid, sign->host);
 }
 
 void sign_make(struct owner_sign *sign, unsigned int ttl, long pid)
@@ -42,12 +43,12 @@ bool sign_parse(const char *name, struct owner_sign *sign)
 	*sign = (struct owner_sign){.ttl = 0};
 	/* The name becomes part of FTP commands: allow no other characters. */
 	if (strncasecmp(name, "sl1.x.", 6) != 0 ||
-	    sscanf(name + 6, "%u.%lu.%16[0-9a-fA-F].%ld.%64[" HOST_CHARS "]", &sign->ttl, &sign->beat, sign->nonce, &sign->pid,
-		sign->host) != 5)
+	    sscanf(name + 6, "%u.%lu.%16[0-9a-fA-F].%ld.%64[" HOST_CHARS "]", &sign->ttl,
+		&sign->beat, sign->nonce, &sign->pid, sign->host) != 5)
 		return false;
 	sign_name(sign);
-	if (strlen(sign->nonce) != 16 || sign->ttl > LONGEST_SECONDS || sign->pid < 0 || sign->pid > INT32_MAX ||
-	    strcasecmp(sign->name, name) != 0)
+	if (strlen(sign->nonce) != 16 || sign->ttl > LONGEST_SECONDS || sign->pid < 0 ||
+	    sign->pid > INT32_MAX || strcasecmp(sign->name, name) != 0)
 		return false;
 	strcpy(sign->name, name);
 	return true;
@@ -104,20 +105,22 @@ void listing_note_ages(struct listing *listing, const struct listing *before, in
 const struct owner_sign *listing_silent(const struct listing *listing, int64_t asked)
 {
 	for (size_t i = 0; i < listing->signs; i++)
-		if (asked - listing->sign[i].since > (int64_t)listing->sign[i].ttl * SECOND + MARGIN)
+		if (asked - listing->sign[i].since >
+		    (int64_t)listing->sign[i].ttl * SECOND + MARGIN)
 			return &listing->sign[i];
 	return NULL;
 }
 
 bool listing_holds(const struct listing *listing, const struct owner_sign *mine)
 {
-	return listing->signs == 1 && listing->foreign == 0 && listing_find(listing, mine->name) != NULL;
+	return listing->signs == 1 && listing->foreign == 0 &&
+	       listing_find(listing, mine->name) != NULL;
 }
 
 /* ---- the text of a server ---- */
 
-/* The fields in front of the name: eight, drwxr-xr-x 2 user group 4096 Nov 20 21:10 name, or as DOS has it three,
- * 11-20-26 09:10PM <DIR> name. */
+/* The fields in front of the name: eight, drwxr-xr-x 2 user group 4096 Nov 20 21:10 name, or as DOS
+ * has it three, 11-20-26 09:10PM <DIR> name. */
 static int fields_of(const char *line)
 {
 	if (strchr("-dlbcps", line[0]) != NULL && strspn(line + 1, "rwxsStT-") >= 9)
@@ -188,7 +191,8 @@ void listing_of_stat(const char *reply, listing_name each, void *data)
 		const char *at = line + (coded ? 4 : 0);
 
 		at += strspn(at, " \t");
-		if (*at == '\0' || (coded && fields_of(at) == 0) || strncasecmp(at, "total ", 6) == 0)
+		if (*at == '\0' || (coded && fields_of(at) == 0) ||
+		    strncasecmp(at, "total ", 6) == 0)
 			continue;
 		each(data, name_of(at));
 	}
@@ -210,8 +214,8 @@ int listing_modified(const char *reply, int64_t *seconds)
 	const char *at = strcasestr(reply, "modify=");
 	struct tm utc = {0};
 
-	if (at == NULL || sscanf(at + 7, "%4d%2d%2d%2d%2d%2d", &utc.tm_year, &utc.tm_mon, &utc.tm_mday, &utc.tm_hour,
-			     &utc.tm_min, &utc.tm_sec) != 6)
+	if (at == NULL || sscanf(at + 7, "%4d%2d%2d%2d%2d%2d", &utc.tm_year, &utc.tm_mon,
+			      &utc.tm_mday, &utc.tm_hour, &utc.tm_min, &utc.tm_sec) != 6)
 		return -1;
 	utc.tm_year -= 1900;
 	utc.tm_mon--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/ftp/listing.h - what is in a lock directory: names out of a server's answer, signs of owners among them, and
- * the verdict.  No I/O. */
+/* locksmith/ftp/listing.h - what is in a lock directory: names out of a server's answer, signs of
+ * owners among them, and the verdict.  No I/O. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_LISTING_H
 #define SEMLOCK_LOCKSMITH_FTP_LISTING_H
 
@@ -8,23 +8,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- signs: by the name of an empty directory in it, a holder marks a lock directory as its own ----
+/* ---- signs: by the name of an empty directory in it, a holder marks a lock directory as its own
+ * ----
  *
  *   sl1.x.<ttl>.<beat>.<nonce>.<pid>.<host>
  *
- * All about the holder is in the name: no file is written, and renaming or removing exactly this name
- * is a compare-and-swap. */
+ * All about the holder is in the name: no file is written, and renaming or removing exactly this
+ * name is a compare-and-swap. */
 
 #define SIGN_NAME 200 /* longest name, with its '\0' */
 
 struct owner_sign {
 	unsigned int ttl;   /* seconds; the owner renames the sign within them */
 	unsigned long beat; /* counts up with each heartbeat */
-	char nonce[17];	    /* 16 hexadecimal digits */
+	char nonce[17];     /* 16 hexadecimal digits */
 	long pid;
 	char host[65];
 	char name[SIGN_NAME];
-	int64_t since;	    /* in a listing: unchanged since then, see listing_note_ages() */
+	int64_t since; /* in a listing: unchanged since then, see listing_note_ages() */
 };
 
 /* Fills in a fresh sign: a new nonce, beat 0, this host, and its name. */
@@ -44,7 +45,8 @@ struct listing {
 	struct owner_sign sign[LISTING_MOST];
 	size_t signs;
 	size_t foreign; /* entries that are no signs */
-	int64_t empty_since; /* since when the directory has been there and empty; NEVER: it is not */
+	/* since when the directory has been there and empty; NEVER: it is not */
+	int64_t empty_since;
 };
 
 void listing_clear(struct listing *listing);
@@ -57,13 +59,13 @@ bool listing_empty(const struct listing *listing);
 /* The sign of that name, or NULL; some servers do not keep upper and lower case apart. */
 const struct owner_sign *listing_find(const struct listing *listing, const char *name);
 
-/* Fills in since when each sign of LISTING, and its emptiness, has been unchanged; before: the listing of the look
- * before, now: the moment when LISTING had arrived.  By our own clock: a silent owner is found without the clocks of
- * the server and the owner. */
+/* Fills in since when each sign of LISTING, and its emptiness, has been unchanged; before: the
+ * listing of the look before, now: the moment when LISTING had arrived.  By our own clock: a silent
+ * owner is found without the clocks of the server and the owner. */
 void listing_note_ages(struct listing *listing, const struct listing *before, int64_t now);
 
-/* The first sign that was unchanged for longer than its ttl when LISTING was requested, at the moment asked;
- * NULL if none. */
+/* The first sign that was unchanged for longer than its ttl when LISTING was requested, at the
+ * moment asked; NULL if none. */
 const struct owner_sign *listing_silent(const struct listing *listing, int64_t asked);
 
 /* True if the owner of mine holds the lock: its sign is in the directory, and nothing else. */
@@ -81,7 +83,8 @@ void listing_of_stat(const char *reply, listing_name each, void *data);
 /* The same for NLST: a name on each line, maybe with its directory before it. */
 void listing_of_names(const char *body, listing_name each, void *data);
 
-/* Finds "modify=YYYYMMDDHHMMSS" in the reply to MLST: seconds since 1970. 0, or -1 if there is none. */
+/* Finds "modify=YYYYMMDDHHMMSS" in the reply to MLST: seconds since 1970. 0, or -1 if there is
+ * none. */
 int listing_modified(const char *reply, int64_t *seconds);
 
 #endif

@@ -41,7 +41,8 @@ static int note_user(CURL *easy, curl_infotype type, char *data, size_t size, vo
 	return 0;
 }
 
-/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with remote->error. */
+/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with
+ * remote->error. */
 static int give_login(struct remote_dir *remote)
 {
 	const char *file = getenv("NETRC"), *home = getenv("HOME");
@@ -54,12 +55,14 @@ static int give_login(struct remote_dir *remote)
 		return -1;
 	if (login.user[0] == '\0' && login.has_password)
 		return error_plain(&remote->error, ERROR_PERMISSION,
-		    "SEMLOCK_PASSWORD is set, and no user: name one by %s://USER@HOST/... or SEMLOCK_USER",
+		    "SEMLOCK_PASSWORD is set, and no user: name one by %s://USER@HOST/... or "
+		    "SEMLOCK_USER",
 		    remote->url->scheme);
 	remote->unnamed = login.user[0] == '\0';
 	if (login.has_password || strcmp(login.user, "anonymous") == 0) {
 		curl_easy_setopt(easy, CURLOPT_USERNAME, login.user);
-		curl_easy_setopt(easy, CURLOPT_PASSWORD, login.has_password ? login.password : "semlock@");
+		curl_easy_setopt(easy, CURLOPT_PASSWORD,
+		    login.has_password ? login.password : "semlock@");
 	} else {
 		if (file == NULL || *file == '\0') {
 			snprintf(path, sizeof path, "%s/.netrc", home != NULL ? home : "");
@@ -82,19 +85,23 @@ static int give_login(struct remote_dir *remote)
 	return 0;
 }
 
-enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops, const struct url *url,
-    int64_t until)
+enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops,
+    const struct url *url, int64_t until)
 {
 	char *entry = NULL;
 	enum reply reply;
 	CURL *easy;
 
-	*remote = (struct remote_dir){.ops = ops, .url = url, .until = until, .reply.limit = LONGEST_REPLY,
+	*remote = (struct remote_dir){.ops = ops,
+	    .url = url,
+	    .until = until,
+	    .reply.limit = LONGEST_REPLY,
 	    .body.limit = LONGEST_REPLY};
 	if (url->hosts != 1)
 		return REMOTE_DIR_FATAL(remote, ERROR_USAGE, "%s:// takes one host", url->scheme);
 	if (transfer_open(&remote->transfer) != 0)
-		return REMOTE_DIR_FATAL(remote, ERROR_SYSTEM, "libcurl does not start, or is out of memory");
+		return REMOTE_DIR_FATAL(remote, ERROR_SYSTEM,
+		    "libcurl does not start, or is out of memory");
 	if (give_login(remote) != 0)
 		return REPLY_FATAL;
 	easy = remote->transfer.easy;
@@ -109,8 +116,8 @@ enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_op
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, &remote->body);
 	reply = remote_dir_perform(remote, curl_slist_append(NULL, ops->login));
 	if (reply == REPLY_REFUSED)
-		return REMOTE_DIR_FATAL(
-		    remote, ERROR_UNAVAILABLE, "the server does not say where we are: %s", remote->text);
+		return REMOTE_DIR_FATAL(remote, ERROR_UNAVAILABLE,
+		    "the server does not say where we are: %s", remote->text);
 	if (reply != REPLY_DONE)
 		return reply;
 	curl_easy_getinfo(easy, CURLINFO_FTP_ENTRY_PATH, &entry);
@@ -128,8 +135,8 @@ enum reply remote_dir_perform(struct remote_dir *remote, struct curl_slist *comm
 	buffer_clear(&remote->body);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, commands);
 	result = transfer_run(&remote->transfer, until, NULL);
-	/* SFTP: libcurl reports the end of the server in the middle of a login as a refusal: try again.  A server
-	 * that hangs up after a refusal refuses again. */
+	/* SFTP: libcurl reports the end of the server in the middle of a login as a refusal: try
+	 * again.  A server that hangs up after a refusal refuses again. */
 	if (result == CURLE_LOGIN_DENIED && remote->transfer.server_hung_up)
 		result = transfer_run(&remote->transfer, until, NULL);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, NULL);
@@ -147,7 +154,8 @@ void remote_dir_aim(struct remote_dir *remote, const char *path)
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_URL, url);
 }
 
-enum reply remote_dir_names(struct remote_dir *remote, const char *path, listing_name each, void *data)
+enum reply remote_dir_names(struct remote_dir *remote, const char *path, listing_name each,
+    void *data)
 {
 	enum reply reply;
 
@@ -160,7 +168,8 @@ enum reply remote_dir_names(struct remote_dir *remote, const char *path, listing
 	if (reply == REPLY_REFUSED && remote->code == 450) /* nothing is there to be listed */
 		return REPLY_DONE;
 	if (reply == REPLY_DONE && remote->body.overflow)
-		return REPLY_REFUSED; /* an incomplete listing must not be taken for a complete one */
+		/* an incomplete listing must not be taken for a complete one */
+		return REPLY_REFUSED;
 	if (reply == REPLY_DONE)
 		listing_of_names(buffer_text(&remote->body), each, data);
 	return reply;

@@ -16,8 +16,9 @@
 enum reply {
 	REPLY_DONE,
 	REPLY_REFUSED, /* the server did not do it; its words are in text */
-	REPLY_UNKNOWN, /* the connection broke or was too slow: the request may be done, also later */
-	REPLY_FATAL    /* no use in trying again: error is filled in */
+	/* the connection broke or was too slow: the request may be done, also later */
+	REPLY_UNKNOWN,
+	REPLY_FATAL /* no use in trying again: error is filled in */
 };
 
 struct remote_dir;
@@ -26,19 +27,24 @@ struct remote_dir;
 struct remote_dir_ops {
 	const char *protocols; /* of libcurl */
 	const char *root;      /* the root directory in a URL, behind remote->base */
-	const char *login;     /* the first command, after which libcurl knows the login directory */
-	/* Gives libcurl the settings of this protocol, and the URL without a path in remote->base. */
+	/* the first command, after which libcurl knows the login directory */
+	const char *login;
+	/* Gives libcurl the settings of this protocol, and the URL without a path in
+	 * remote->base. */
 	void (*settings)(struct remote_dir *remote);
 	/* What libcurl's result of a request means. */
 	enum reply (*verdict)(struct remote_dir *remote, CURLcode result);
 	enum reply (*mkdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rmdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rename)(struct remote_dir *remote, const char *from, const char *to);
-	/* Calls each for every entry.  DONE also when the directory is absent and the server calls that empty. */
-	enum reply (*list)(struct remote_dir *remote, const char *path, listing_name each, void *data);
+	/* Calls each for every entry.  DONE also when the directory is absent and the server calls
+	 * that empty. */
+	enum reply (
+	    *list)(struct remote_dir *remote, const char *path, listing_name each, void *data);
 	/* DONE if path is a directory that is open to us, REFUSED if not. */
 	enum reply (*enter)(struct remote_dir *remote, const char *path);
-	/* Last modification by the server's own clock, in seconds.  REFUSED if the server tells none. */
+	/* Last modification by the server's own clock, in seconds.  REFUSED if the server tells
+	 * none. */
 	enum reply (*modified)(struct remote_dir *remote, const char *path, int64_t *seconds);
 };
 
@@ -46,36 +52,39 @@ struct remote_dir {
 	const struct remote_dir_ops *ops;
 	const struct url *url;
 	struct transfer transfer;
-	struct buffer reply;	    /* what the server said to the last request */
-	struct buffer body;	    /* a listing that came over a connection of its own */
-	char user[400];		    /* in the URL: "USER@", percent-encoded, or "" */
-	char base[800];		    /* the URL without a path */
-	char home[512];		    /* the login directory */
-	int code;		    /* the reply's number, 0 if none came */
+	struct buffer reply;        /* what the server said to the last request */
+	struct buffer body;         /* a listing that came over a connection of its own */
+	char user[400];             /* in the URL: "USER@", percent-encoded, or "" */
+	char base[800];             /* the URL without a path */
+	char home[512];             /* the login directory */
+	int code;                   /* the reply's number, 0 if none came */
 	char text[CURL_ERROR_SIZE]; /* the reply's last line, for messages */
-	bool unnamed;		    /* neither the URL nor the environment names a user */
-	bool nobody;		    /* libcurl was about to log in as anonymous, unasked */
-	bool reached;		    /* the server has answered at least once */
-	int64_t until;		    /* requests are given up then, however late they began */
-	bool no_stat;		    /* FTP: STAT does not list here */
+	bool unnamed;               /* neither the URL nor the environment names a user */
+	bool nobody;                /* libcurl was about to log in as anonymous, unasked */
+	bool reached;               /* the server has answered at least once */
+	int64_t until;              /* requests are given up then, however late they began */
+	bool no_stat;               /* FTP: STAT does not list here */
 	struct error error;
 };
 
 extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
-/* Logs in, and gives up at the moment until.  REPLY_DONE or another, error is filled in then (also for
- * UNKNOWN: the server is overloaded). */
-enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops, const struct url *url,
-    int64_t until);
+/* Logs in, and gives up at the moment until.  REPLY_DONE or another, error is filled in then (also
+ * for UNKNOWN: the server is overloaded). */
+enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops,
+    const struct url *url, int64_t until);
 
-/* For the functions of ops: a request of these commands, which are freed; without any, what the URL says. */
+/* For the functions of ops: a request of these commands, which are freed; without any, what the URL
+ * says. */
 enum reply remote_dir_perform(struct remote_dir *remote, struct curl_slist *commands);
 
-/* For them, too: the next request goes to the directory PATH, until CURLOPT_URL is remote->base again. */
+/* For them, too: the next request goes to the directory PATH, until CURLOPT_URL is remote->base
+ * again. */
 void remote_dir_aim(struct remote_dir *remote, const char *path);
 
 /* The operation list, by a transfer of its own. */
-enum reply remote_dir_names(struct remote_dir *remote, const char *path, listing_name each, void *data);
+enum reply remote_dir_names(struct remote_dir *remote, const char *path, listing_name each,
+    void *data);
 
 /* A error that another try does not mend.  Is REPLY_FATAL. */
 #define REMOTE_DIR_FATAL(remote, kind, ...) \

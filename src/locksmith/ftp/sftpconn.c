@@ -26,11 +26,15 @@ static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 		remote->reached = true;
 		return REPLY_REFUSED;
 	case CURLE_LOGIN_DENIED:
-		return REMOTE_DIR_FATAL(remote, ERROR_PERMISSION, "login denied: %s%s", remote->text,
-		    remote->unnamed ? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)" : "");
+		return REMOTE_DIR_FATAL(remote, ERROR_PERMISSION, "login denied: %s%s",
+		    remote->text,
+		    remote->unnamed
+			? " (no user was named: sftp://USER@HOST/..., SEMLOCK_USER, ~/.netrc)"
+			: "");
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return REMOTE_DIR_FATAL(remote, ERROR_UNAVAILABLE,
-		    "the server's key is not in known_hosts, or has changed: connect with ssh(1) to see which");
+		    "the server's key is not in known_hosts, or has changed: connect with ssh(1) "
+		    "to see which");
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return REMOTE_DIR_FATAL(remote, ERROR_UNAVAILABLE, "%s", remote->text);
 	default:
@@ -99,10 +103,12 @@ static enum reply sftp_modified(struct remote_dir *remote, const char *path, int
 static void sftp_settings(struct remote_dir *remote)
 {
 	CURL *easy = remote->transfer.easy;
-	const char *key = getenv("SEMLOCK_SSH_KEY"), *hosts = getenv("SEMLOCK_KNOWN_HOSTS"), *home = getenv("HOME");
+	const char *key = getenv("SEMLOCK_SSH_KEY"), *hosts = getenv("SEMLOCK_KNOWN_HOSTS"),
+		   *home = getenv("HOME");
 	char path[512];
 
-	snprintf(remote->base, sizeof remote->base, "sftp://%s%s/", remote->user, remote->url->host[0]);
+	snprintf(remote->base, sizeof remote->base, "sftp://%s%s/", remote->user,
+	    remote->url->host[0]);
 	if (key != NULL)
 		curl_easy_setopt(easy, CURLOPT_SSH_PRIVATE_KEYFILE, key);
 	transfer_note_hang_up(&remote->transfer);

@@ -10,16 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The session of row PID has ended, and the server has not been started since: the row's client is gone, or will be
- * back in a moment. (The number may be another session's by now: then the row lapses.) */
-#define SESSION_ENDED                                                                              \
-	"(pid IS NOT NULL AND boot = pg_postmaster_start_time() AND NOT EXISTS (SELECT FROM pg_stat_get_activity(pid)))"
+/* The session of row PID has ended, and the server has not been started since: the row's client is
+ * gone, or will be back in a moment. (The number may be another session's by now: then the row
+ * lapses.) */
+#define SESSION_ENDED \
+	"(pid IS NOT NULL AND boot = pg_postmaster_start_time() AND NOT EXISTS (SELECT FROM " \
+	"pg_stat_get_activity(pid)))"
 
 /* The lock's name, and what others are told about us, as literals of SQL. */
 static char name[1040], client[820];
 
-/* Nothing of the user's, the database's or the server's settings may end a query before its time.  All settings end
- * with the transaction.  COMMIT: synchronous_commit. */
+/* Nothing of the user's, the database's or the server's settings may end a query before its time.
+ * All settings end with the transaction.  COMMIT: synchronous_commit. */
 static int begin(struct pglock *lock, const char *commit, int64_t until)
 {
 	char text[400];
@@ -32,10 +34,13 @@ static int begin(struct pglock *lock, const char *commit, int64_t until)
 		if (*p >= 0x80)
 			*p = '?';
 	pg_literal(text, client, sizeof client);
-	pg_add("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path TO pg_catalog, pg_temp;"
-	       " SET LOCAL synchronous_commit TO %s; SET LOCAL statement_timeout TO '5s'; SET LOCAL lock_timeout TO '2s';"
+	pg_add("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path TO "
+	       "pg_catalog, pg_temp;"
+	       " SET LOCAL synchronous_commit TO %s; SET LOCAL statement_timeout TO '5s'; SET "
+	       "LOCAL lock_timeout TO '2s';"
 	       " SET LOCAL client_min_messages TO warning; %s",
-	    commit, PQserverVersion(lock->db) >= 170000 ? "SET LOCAL transaction_timeout TO 0; " : "");
+	    commit,
+	    PQserverVersion(lock->db) >= 170000 ? "SET LOCAL transaction_timeout TO 0; " : "");
 	return 0;
 }
 
@@ -51,7 +56,8 @@ static void add_ours(const struct pglock *lock, const char *before)
 	pg_add("%s name = %s AND id = %" PRId64, before, name, lock->id);
 }
 
-/* The rows of others that are in the way of ours, which is p: FROM and WHERE.  A ticket only makes the order. */
+/* The rows of others that are in the way of ours, which is p: FROM and WHERE.  A ticket only makes
+ * the order. */
 static void add_in_the_way(const struct pglock *lock)
 {
 	pg_add("FROM semlock.place AS o WHERE o.name = %s AND o.id <> %" PRId64
@@ -59,11 +65,15 @@ static void add_in_the_way(const struct pglock *lock)
 	    name, lock->id, lock->options->mode == LEASE_SHARED ? " AND o.mode <> 'shared'" : "");
 }
 
-/* The first that waits hears of it at commit; not one whose place has lapsed, which may stand still. */
+/* The first that waits hears of it at commit; not one whose place has lapsed, which may stand
+ * still. */
 static void add_wake(const struct pglock *lock)
 {
-	pg_add("SELECT pg_notify(concat('semlock_', id), '') FROM (SELECT id FROM semlock.place WHERE name = %s AND token IS NULL"
-	       " AND id <> %" PRId64 " AND until > clock_timestamp() AND NOT " SESSION_ENDED " ORDER BY ticket LIMIT 1) AS next", name, lock->id);
+	pg_add("SELECT pg_notify(concat('semlock_', id), '') FROM (SELECT id FROM semlock.place "
+	       "WHERE name = %s AND token IS NULL"
+	       " AND id <> %" PRId64 " AND until > clock_timestamp() AND NOT " SESSION_ENDED
+	       " ORDER BY ticket LIMIT 1) AS next",
+	    name, lock->id);
 }
 
 /* Adds the INSERT of our row; COLUMNS and VALUES are of those that hold. */
@@ -71,42 +81,50 @@ static void add_row(const struct pglock *lock, const char *columns, const char *
 {
 	long long lease = lock->ttl / MILLISECOND;
 
-	pg_add("INSERT INTO semlock.place AS p (name, id, ticket, mode, lease, until, pid, boot, client%s) SELECT %s, %" PRId64
+	pg_add("INSERT INTO semlock.place AS p (name, id, ticket, mode, lease, until, pid, boot, "
+	       "client%s) SELECT %s, %" PRId64
 	       ", nextval('semlock.token'), '%s', '%lld ms', clock_timestamp() + '%lld ms',"
-	       " nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), pg_postmaster_start_time(), %s%s",
-	    columns, name, lock->id, lease_mode_name(lock->options->mode), lease, lease, PQbackendPID(lock->db), client, values);
+	       " nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), "
+	       "pg_postmaster_start_time(), %s%s",
+	    columns, name, lock->id, lease_mode_name(lock->options->mode), lease, lease,
+	    PQbackendPID(lock->db), client, values);
 }
 
 static void add_enter(const struct pglock *lock)
 {
 	const struct options *options = lock->options;
 
-	pg_add("UPDATE semlock.place AS p SET token = nextval('semlock.token'), until = clock_timestamp() + lease, client = %s, slot = ",
+	pg_add("UPDATE semlock.place AS p SET token = nextval('semlock.token'), until = "
+	       "clock_timestamp() + lease, client = %s, slot = ",
 	    client);
 	if (options->mode == LEASE_SLOTS)
-		pg_add("(SELECT min(n) FROM generate_series(0, %u) AS n WHERE NOT EXISTS (SELECT FROM semlock.place AS u"
-		       " WHERE u.name = %s AND u.token IS NOT NULL AND u.slot = n))", options->slots - 1, name);
+		pg_add("(SELECT min(n) FROM generate_series(0, %u) AS n WHERE NOT EXISTS (SELECT "
+		       "FROM semlock.place AS u"
+		       " WHERE u.name = %s AND u.token IS NOT NULL AND u.slot = n))",
+		    options->slots - 1, name);
 	else
 		pg_add("NULL");
 	add_ours(lock, " WHERE");
 	pg_add(" AND token IS NULL AND ");
 	if (options->mode == LEASE_SLOTS)
 		pg_add("(SELECT count(*) FILTER (WHERE o.token IS NOT NULL) < %u"
-		       " AND coalesce(bool_and(o.token IS NOT NULL AND o.mode = 'slots'), true) ", options->slots);
+		       " AND coalesce(bool_and(o.token IS NOT NULL AND o.mode = 'slots'), true) ",
+		    options->slots);
 	else
 		pg_add("NOT EXISTS (SELECT ");
 	add_in_the_way(lock);
 	pg_add(")");
 }
 
-/* Adds the columns of p that take_entry() reads.  A setting that outlasts the transaction is made only in a session that
- * no pooler shares. */
+/* Adds the columns of p that take_entry() reads.  A setting that outlasts the transaction is made
+ * only in a session that no pooler shares. */
 static void add_entry(const struct pglock *lock)
 {
 	char waits[64], holds[64], literals[2][128];
 	int pid = PQbackendPID(lock->db);
 
-	pg_add(" p.token, p.slot, pg_backend_pid() = %d, current_setting('synchronous_standby_names') <> '',"
+	pg_add(" p.token, p.slot, pg_backend_pid() = %d, "
+	       "current_setting('synchronous_standby_names') <> '',"
 	       " set_config('idle_session_timeout', '%lld ms', pg_backend_pid() <> %d)",
 	    pid, (long long)(2 * lock->ttl / MILLISECOND), pid);
 	pg_application(lock, "waits", waits, sizeof waits);
@@ -114,18 +132,22 @@ static void add_entry(const struct pglock *lock)
 	pg_literal(waits, literals[0], sizeof literals[0]);
 	pg_literal(holds, literals[1], sizeof literals[1]);
 	if (waits[0] != '\0')
-		pg_add(", set_config('application_name', CASE WHEN pg_backend_pid() <> %d THEN current_setting('application_name')"
-		       " WHEN p.token IS NULL THEN %s ELSE %s END, pg_backend_pid() <> %d)", pid, literals[0], literals[1], pid);
+		pg_add(", set_config('application_name', CASE WHEN pg_backend_pid() <> %d THEN "
+		       "current_setting('application_name')"
+		       " WHEN p.token IS NULL THEN %s ELSE %s END, pg_backend_pid() <> %d)",
+		    pid, literals[0], literals[1], pid);
 	else
 		pg_add(", NULL");
 }
 
-/* What the step has come to, in the columns that take_look() reads.  A waiter's commit is not flushed to disk. */
+/* What the step has come to, in the columns that take_look() reads.  A waiter's commit is not
+ * flushed to disk. */
 static void add_look(const struct pglock *lock)
 {
 	pg_add("SELECT");
 	add_entry(lock);
-	pg_add(", (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL AND ticket < p.ticket),"
+	pg_add(", (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL AND ticket "
+	       "< p.ticket),"
 	       " (SELECT ceil(extract(epoch FROM %s(o.until) - clock_timestamp()) * 1000)::bigint ",
 	    name, lock->options->mode == LEASE_SLOTS ? "min" : "max");
 	add_in_the_way(lock);
@@ -133,7 +155,8 @@ static void add_look(const struct pglock *lock)
 	       " concat('mode=', o.mode, ' slot=' || o.slot, ' ', o.client) END ");
 	add_in_the_way(lock);
 	pg_add(" ORDER BY o.token IS NULL, o.ticket LIMIT 1),"
-	       " set_config('synchronous_commit', CASE WHEN p.token IS NULL THEN 'off' ELSE 'local' END, true)");
+	       " set_config('synchronous_commit', CASE WHEN p.token IS NULL THEN 'off' ELSE "
+	       "'local' END, true)");
 	add_ours(lock, " FROM (SELECT) AS us LEFT JOIN semlock.place AS p ON");
 }
 
@@ -163,8 +186,9 @@ static int take_look(struct pglock *lock, const PGresult *look, int64_t sent)
 		return -1;
 	lock->before = atoi(PQgetvalue(look, 0, 6));
 	lapse = strtod(PQgetvalue(look, 0, 7), NULL);
-	lock->lapses = PQgetisnull(look, 0, 7) || lapse > 1e9 ? NEVER
-		       : clock_boottime() + (lapse < 10 ? 10 : (int64_t)lapse) * MILLISECOND;
+	lock->lapses = PQgetisnull(look, 0, 7) || lapse > 1e9
+	                   ? NEVER
+	                   : clock_boottime() + (lapse < 10 ? 10 : (int64_t)lapse) * MILLISECOND;
 	snprintf(lock->who, sizeof lock->who, "%s",
 	    PQgetisnull(look, 0, 8) ? "note=for the waiters in front" : PQgetvalue(look, 0, 8));
 	return got;
@@ -189,8 +213,9 @@ static PGresult *ask_step(struct pglock *lock, int columns, int64_t until, int64
 	return pg_ask(lock, columns, until);
 }
 
-/* A step in few statements, each of which a new session has to plan, for a lock that nobody else has a row of, not even
- * one whose time has passed, and for a waiter that has heard of its turn. 0: a whole step is needed. */
+/* A step in few statements, each of which a new session has to plan, for a lock that nobody else
+ * has a row of, not even one whose time has passed, and for a waiter that has heard of its turn. 0:
+ * a whole step is needed. */
 static int quick_step(struct pglock *lock)
 {
 	int64_t until, sent;
@@ -202,7 +227,9 @@ static int quick_step(struct pglock *lock)
 	if (lock->has_row) {
 		add_enter(lock);
 	} else {
-		add_row(lock, ", token, slot", lock->options->mode == LEASE_SLOTS ? ", nextval('semlock.token'), 0" : ", nextval('semlock.token'), NULL");
+		add_row(lock, ", token, slot",
+		    lock->options->mode == LEASE_SLOTS ? ", nextval('semlock.token'), 0"
+						       : ", nextval('semlock.token'), NULL");
 		pg_add(" WHERE NOT EXISTS (SELECT FROM semlock.place WHERE name = %s)", name);
 	}
 	pg_add(" RETURNING");
@@ -224,20 +251,28 @@ static int step(struct pglock *lock)
 
 	if (begin_step(lock, &until) != 0)
 		return -1;
-	pg_add("DELETE FROM semlock.place WHERE name = %s AND id <> %" PRId64 " AND until <= clock_timestamp(); ", name, lock->id);
+	pg_add("DELETE FROM semlock.place WHERE name = %s AND id <> %" PRId64
+	       " AND until <= clock_timestamp(); ",
+	    name, lock->id);
 	add_row(lock, "", "");
-	pg_add(" ON CONFLICT (name, id) DO UPDATE SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot; ");
+	pg_add(" ON CONFLICT (name, id) DO UPDATE SET until = clock_timestamp() + excluded.lease, "
+	       "pid = excluded.pid, boot = excluded.boot; ");
 	add_enter(lock);
 	pg_add("; ");
 	if (lock->options->no_wait) {
 		add_ours(lock, "DELETE FROM semlock.place WHERE");
 		pg_add(" AND token IS NULL; ");
 	}
-	/* A clock that was set back makes no lease longer.  A waiter whose session has ended comes back soon, or never. */
+	/* A clock that was set back makes no lease longer.  A waiter whose session has ended comes
+	 * back soon, or never. */
 	if (lock->waits)
-		pg_add("UPDATE semlock.place AS o SET until = clock_timestamp() + n.rest FROM (SELECT id, CASE WHEN token IS NULL AND "
-		       SESSION_ENDED " THEN least(lease, '5 s') ELSE lease END AS rest FROM semlock.place WHERE name = %s) AS n"
-		       " WHERE o.name = %s AND o.id = n.id AND o.until > clock_timestamp() + n.rest + '10 ms'; ", name, name);
+		pg_add("UPDATE semlock.place AS o SET until = clock_timestamp() + n.rest FROM "
+		       "(SELECT id, CASE WHEN token IS NULL AND " SESSION_ENDED
+		       " THEN least(lease, '5 s') ELSE lease END AS rest FROM semlock.place WHERE "
+		       "name = %s) AS n"
+		       " WHERE o.name = %s AND o.id = n.id AND o.until > clock_timestamp() + "
+		       "n.rest + '10 ms'; ",
+		    name, name);
 	if (lock->options->mode != LEASE_EXCLUSIVE) { /* if we hold, the next perhaps may, too */
 		add_wake(lock);
 		add_ours(lock, " WHERE EXISTS (SELECT FROM semlock.place WHERE");
@@ -262,18 +297,22 @@ static int not_granted(struct pglock *lock, const char *first)
 	const char *user = PQuser(lock->db);
 
 	return error_plain(&lock->error, ERROR_PERMISSION,
-	    "%.60s may not use the table semlock.place: %sGRANT USAGE ON SCHEMA semlock TO %.60s; GRANT USAGE ON SEQUENCE"
-	    " semlock.token TO %.60s; GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.place TO %.60s",
+	    "%.60s may not use the table semlock.place: %sGRANT USAGE ON SCHEMA semlock TO %.60s; "
+	    "GRANT USAGE ON SEQUENCE"
+	    " semlock.token TO %.60s; GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.place TO "
+	    "%.60s",
 	    user, first, user, user, user);
 }
 
 static bool no_table(const struct pglock *lock)
 {
-	return strcmp(lock->session.state, "42P01") == 0 || strcmp(lock->session.state, "3F000") == 0;
+	return strcmp(lock->session.state, "42P01") == 0 ||
+	       strcmp(lock->session.state, "3F000") == 0;
 }
 
-/* The first lock makes the table.  Two sessions that create at once would both fail: one waits for the other.  A page
- * has room for a second version of each row, and until has no index, so a renewal writes one page (HOT). */
+/* The first lock makes the table.  Two sessions that create at once would both fail: one waits for
+ * the other.  A page has room for a second version of each row, and until has no index, so a
+ * renewal writes one page (HOT). */
 static int make_table(struct pglock *lock)
 {
 	int64_t until = pg_answer_by(lock);
@@ -282,20 +321,25 @@ static int make_table(struct pglock *lock)
 		return -1;
 	pg_add("SELECT pg_advisory_xact_lock(7302); CREATE SCHEMA IF NOT EXISTS semlock;"
 	       " CREATE SEQUENCE IF NOT EXISTS semlock.token;"
-	       " CREATE TABLE IF NOT EXISTS semlock.place (name text NOT NULL, id bigint NOT NULL, ticket bigint NOT NULL,"
-	       " token bigint, mode text NOT NULL, slot int, lease interval NOT NULL, until timestamptz NOT NULL,"
-	       " pid int, boot timestamptz NOT NULL, client text NOT NULL, PRIMARY KEY (name, id)) WITH (fillfactor = 50)");
+	       " CREATE TABLE IF NOT EXISTS semlock.place (name text NOT NULL, id bigint NOT NULL, "
+	       "ticket bigint NOT NULL,"
+	       " token bigint, mode text NOT NULL, slot int, lease interval NOT NULL, until "
+	       "timestamptz NOT NULL,"
+	       " pid int, boot timestamptz NOT NULL, client text NOT NULL, PRIMARY KEY (name, id)) "
+	       "WITH (fillfactor = 50)");
 	if (pg_do(lock, 0, until) >= 0)
 		return 0;
 	return strcmp(lock->session.state, "42501") == 0
-		   ? not_granted(lock, "let the owner of the database take this lock once (semlock URL true), then ")
-		   : -1;
+	           ? not_granted(lock, "let the owner of the database take this lock once (semlock "
+				       "URL true), then ")
+	           : -1;
 }
 
 int pg_step(struct pglock *lock)
 {
 	for (;;) {
-		bool quick = !lock->has_row || (lock->session.heard && lock->options->mode == LEASE_EXCLUSIVE);
+		bool quick = !lock->has_row ||
+		             (lock->session.heard && lock->options->mode == LEASE_EXCLUSIVE);
 		int got = quick ? quick_step(lock) : 0;
 
 		if (got == 0)
@@ -321,10 +365,14 @@ int pg_beat(struct pglock *lock)
 		return -1;
 	/* After a lost connection the session is another. */
 	pg_add("UPDATE semlock.place AS p SET until = clock_timestamp() + lease,"
-	       " pid = nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), boot = pg_postmaster_start_time()", PQbackendPID(lock->db));
+	       " pid = nullif(pg_backend_pid(), nullif(pg_backend_pid(), %d)), boot = "
+	       "pg_postmaster_start_time()",
+	    PQbackendPID(lock->db));
 	add_ours(lock, " WHERE");
-	pg_add(" RETURNING (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL AND ticket < p.ticket"
-	       " AND until > clock_timestamp()), pg_backend_pid() = %d", name, PQbackendPID(lock->db));
+	pg_add(" RETURNING (SELECT count(*) FROM semlock.place WHERE name = %s AND token IS NULL "
+	       "AND ticket < p.ticket"
+	       " AND until > clock_timestamp()), pg_backend_pid() = %d",
+	    name, PQbackendPID(lock->db));
 	result = pg_ask(lock, 2, until);
 	if (result == NULL)
 		return -1;
@@ -345,10 +393,12 @@ int pg_renew(struct pglock *lock, int64_t until)
 
 	if (begin(lock, "local", until) != 0)
 		return -1;
-	pg_add("UPDATE semlock.place SET until = clock_timestamp() + lease, client = regexp_replace(client, '^pid=[0-9]+', 'pid=%ld')",
+	pg_add("UPDATE semlock.place SET until = clock_timestamp() + lease, client = "
+	       "regexp_replace(client, '^pid=[0-9]+', 'pid=%ld')",
 	    options_pid(lock->options));
 	add_ours(lock, " WHERE");
-	pg_add(" AND token = %s RETURNING current_setting('synchronous_standby_names') <> ''", lock->token);
+	pg_add(" AND token = %s RETURNING current_setting('synchronous_standby_names') <> ''",
+	    lock->token);
 	sent = clock_boottime();
 	result = pg_ask(lock, 1, until);
 	if (result == NULL)
@@ -377,7 +427,8 @@ int pg_confirm(struct pglock *lock, int64_t until)
 	if (pg_do(lock, 1, until) >= 0)
 		return 0;
 	memcpy(why, lock->error.text, sizeof why);
-	return error_plain(&lock->error, lock->error.kind, "the standby has not confirmed it: %.300s", why);
+	return error_plain(&lock->error, lock->error.kind,
+	    "the standby has not confirmed it: %.300s", why);
 }
 
 /* The commit is not flushed to disk: if the server forgets it in a crash, the row lapses. */
@@ -390,19 +441,23 @@ int pg_remove(struct pglock *lock, int64_t until)
 	if (begin(lock, "off", until) != 0)
 		return -1;
 	add_queue();
-	/* A client that has waited mostly has others behind it.  One that has not waited mostly has none: it wakes in a
-	 * query of its own, and only if there is one, because a new session plans each query anew. */
+	/* A client that has waited mostly has others behind it.  One that has not waited mostly has
+	 * none: it wakes in a query of its own, and only if there is one, because a new session
+	 * plans each query anew. */
 	if (woken) {
 		add_wake(lock);
 		pg_add("; ");
 	}
 	add_ours(lock, "DELETE FROM semlock.place WHERE");
-	pg_add(" RETURNING EXISTS (SELECT FROM semlock.place WHERE name = %s AND token IS NULL AND id <> %" PRId64 ")", name, lock->id);
+	pg_add(" RETURNING EXISTS (SELECT FROM semlock.place WHERE name = %s AND token IS NULL AND "
+	       "id <> %" PRId64 ")",
+	    name, lock->id);
 	result = pg_ask(lock, 1, until);
 	if (result == NULL)
 		return -1;
 	rows = PQntuples(result);
-	woken = woken || (rows > 0 && PQgetvalue(result, 0, 0)[0] == 'f'); /* there is none to wake */
+	/* there is none to wake */
+	woken = woken || (rows > 0 && PQgetvalue(result, 0, 0)[0] == 'f');
 	PQclear(result);
 	/* If we end before this, the next one enters at its next sign of life. */
 	if (!woken && begin(lock, "off", until) == 0) {
@@ -419,8 +474,10 @@ enum engine_outcome pg_who(struct pglock *lock)
 
 	if (begin(lock, "off", pg_answer_by(lock)) != 0)
 		return FAILED;
-	pg_add("SELECT CASE WHEN token IS NULL THEN 'waits' ELSE 'holds' END || ' mode=' || mode || coalesce(' slot=' || slot, '')"
-	       " || ' ' || client FROM semlock.place WHERE name = %s AND until > clock_timestamp() ORDER BY token IS NULL, ticket",
+	pg_add("SELECT CASE WHEN token IS NULL THEN 'waits' ELSE 'holds' END || ' mode=' || mode "
+	       "|| coalesce(' slot=' || slot, '')"
+	       " || ' ' || client FROM semlock.place WHERE name = %s AND until > clock_timestamp() "
+	       "ORDER BY token IS NULL, ticket",
 	    name);
 	result = pg_ask(lock, 1, pg_answer_by(lock));
 	/* Without the table no lock was ever taken. */

@@ -13,14 +13,16 @@
 #include <unistd.h>
 
 #define DEFAULT_TTL (15 * SECOND)
-#define AGAIN (SECOND / 2)	/* between two tries of a server that is not there */
-#define POOLED_LOOK SECOND	/* between two looks of the first waiters, where a pooler passes no word on */
+#define AGAIN (SECOND / 2) /* between two tries of a server that is not there */
+#define POOLED_LOOK \
+	SECOND /* between two looks of the first waiters, where a pooler passes no word on */
 #define LAST_TRIES (10 * SECOND) /* for the release, while the server is not there */
 #define MEMORY (16 << 20)
 
 static struct pglock the_lock;
 
-/* A server can send a row of a gigabyte, or rows without end: libpq is to run out of memory before the machine does. */
+/* A server can send a row of a gigabyte, or rows without end: libpq is to run out of memory before
+ * the machine does. */
 static void limit_memory(void)
 {
 	long pages;
@@ -36,20 +38,24 @@ static void limit_memory(void)
 	fclose(statm);
 }
 
-/* Between two signs of life, with each of which comes a look: at most six a minute, if the lease leaves five seconds for
- * a second and a third try; else two in a lease.  Several waiters spread. */
+/* Between two signs of life, with each of which comes a look: at most six a minute, if the lease
+ * leaves five seconds for a second and a third try; else two in a lease.  Several waiters
+ * spread. */
 static int64_t between_signs(int64_t lease)
 {
-	int64_t few = earlier(10 * SECOND, lease - 5 * SECOND), time = few > lease * 2 / 5 ? few : lease * 2 / 5;
+	int64_t few = earlier(10 * SECOND, lease - 5 * SECOND),
+		time = few > lease * 2 / 5 ? few : lease * 2 / 5;
 
 	return time + spread(time / 10);
 }
 
-/* Others are before us, and we shall hear of our turn, or a pooler passes no word on: nothing is to be decided.  After a
- * lost session the first sign of life finds out whether the new one is ours, and is to listen again. */
+/* Others are before us, and we shall hear of our turn, or a pooler passes no word on: nothing is to
+ * be decided.  After a lost session the first sign of life finds out whether the new one is ours,
+ * and is to listen again. */
 static bool far_from_turn(const struct pglock *lock)
 {
-	return lock->waits && lock->before > 1 && !lock->session.heard && (lock->session.listening || !lock->session.ours);
+	return lock->waits && lock->before > 1 && !lock->session.heard &&
+	       (lock->session.listening || !lock->session.ours);
 }
 
 /* In the queue, until we hold (lock->token is set) or the wait is over. */
@@ -63,18 +69,23 @@ static enum engine_outcome acquire(struct pglock *lock)
 
 		if (got == 0 && !far_from_turn(lock))
 			got = pg_step(lock);
-		/* We have entered: the standby has to confirm it.  It may take long, and our row may have lapsed meanwhile: then
-		 * another step tells. */
-		if (got > 0 && pg_confirm(lock, lock->waits || options->wait != NEVER ? options->answer_by : pg_answer_by(lock)) != 0)
+		/* We have entered: the standby has to confirm it.  It may take long, and our row
+		 * may have lapsed meanwhile: then another step tells. */
+		if (got > 0 && pg_confirm(lock, lock->waits || options->wait != NEVER
+						    ? options->answer_by
+						    : pg_answer_by(lock)) != 0)
 			got = -1;
-		else if (got > 0 && clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER))
+		else if (got > 0 &&
+			 clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER))
 			return TAKEN;
 		now = clock_boottime();
 		if (got < 0) {
 			char text[sizeof lock->error.text + 32];
 
-			if (lock->error.kind != ERROR_AWAY || options->no_wait || now >= options->until ||
-			    (!lock->waits && options->wait == NEVER && strcmp(lock->session.state, "55P03") != 0))
+			if (lock->error.kind != ERROR_AWAY || options->no_wait ||
+			    now >= options->until ||
+			    (!lock->waits && options->wait == NEVER &&
+				strcmp(lock->session.state, "55P03") != 0))
 				return protocol_released() ? RELEASED : FAILED;
 			snprintf(text, sizeof text, "note=for the server: %s", lock->error.text);
 			say_wait(text);
@@ -102,17 +113,19 @@ static enum engine_outcome acquire(struct pglock *lock)
 	return RELEASED;
 }
 
-/* Removes our row, over a new session if need be.  The removal of a lock is tried for longer, because others wait for
- * it. */
+/* Removes our row, over a new session if need be.  The removal of a lock is tried for longer,
+ * because others wait for it. */
 static enum engine_outcome leave(struct pglock *lock)
 {
 	int64_t now = clock_boottime();
-	int64_t until = lock->token[0] != '\0' ? earlier(lock->deadline, now + LAST_TRIES) : now + SECOND;
+	int64_t until =
+	    lock->token[0] != '\0' ? earlier(lock->deadline, now + LAST_TRIES) : now + SECOND;
 	bool again = false;
 	int rows;
 
 	lock->acquiring = false;
-	while ((rows = pg_remove(lock, until)) < 0 && lock->error.kind == ERROR_AWAY && clock_boottime() < until) {
+	while ((rows = pg_remove(lock, until)) < 0 && lock->error.kind == ERROR_AWAY &&
+	       clock_boottime() < until) {
 		again = true;
 		loop_pause(clock_boottime() + spread(AGAIN / 2));
 	}
@@ -124,7 +137,8 @@ static enum engine_outcome leave(struct pglock *lock)
 	if (rows == 0)
 		error_plain(&lock->error, ERROR_LOST, "its row was removed before it was released");
 	else
-		error_plain(&lock->error, ERROR_UNAVAILABLE, "could not be released, and lapses by itself");
+		error_plain(&lock->error, ERROR_UNAVAILABLE,
+		    "could not be released, and lapses by itself");
 	return FAILED;
 }
 
@@ -163,8 +177,13 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 
 static enum engine_outcome hold(struct pglock *lock)
 {
-	struct renewal renewal = {.lock = lock, .lease = lock->ttl, .deadline = lock->deadline, .at = LEASE_RENEW,
-	    .retry = AGAIN, .renew = renew, .rest = rest};
+	struct renewal renewal = {.lock = lock,
+	    .lease = lock->ttl,
+	    .deadline = lock->deadline,
+	    .at = LEASE_RENEW,
+	    .retry = AGAIN,
+	    .renew = renew,
+	    .rest = rest};
 	enum engine_outcome outcome;
 
 	lock->acquiring = false;
@@ -182,13 +201,16 @@ static enum engine_outcome run(const struct options *options, struct error *erro
 	struct pglock *lock = &the_lock;
 	enum engine_outcome outcome = FAILED;
 
-	*lock = (struct pglock){.options = options, .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL, .slot = -1};
+	*lock = (struct pglock){.options = options,
+	    .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL,
+	    .slot = -1};
 	lock->acquiring = options->action == ACTION_LOCK;
 	random_bytes(&lock->id, sizeof lock->id);
 	lock->id &= INT64_MAX;
 	limit_memory();
 	if (options->stale_given)
-		error_plain(&lock->error, ERROR_USAGE, "--stale is not for postgresql: a lease (--ttl) ends by itself");
+		error_plain(&lock->error, ERROR_USAGE,
+		    "--stale is not for postgresql: a lease (--ttl) ends by itself");
 	else
 		outcome = options->action == ACTION_WHO ? pg_who(lock) : acquire(lock);
 	if (outcome == BUSY && options->action == ACTION_LOCK) {
@@ -204,7 +226,8 @@ static enum engine_outcome run(const struct options *options, struct error *erro
 	return outcome;
 }
 
-/* If the lock is lost, and no process runs under it any more, waiters need not wait for the end of the lease. */
+/* If the lock is lost, and no process runs under it any more, waiters need not wait for the end of
+ * the lease. */
 static void end(bool stopped)
 {
 	struct pglock *lock = &the_lock;

@@ -12,12 +12,15 @@
 
 #define MOST_OPTIONS 80
 #define FIRST_ANSWER (10 * SECOND)
-/* After the end of input a query that is under way may still be answered: broken off, it would leave a row. */
+/* After the end of input a query that is under way may still be answered: broken off, it would
+ * leave a row. */
 #define LAST_ANSWER (SECOND / 2)
-/* The processor time of the longest answer is a few milliseconds: one that takes more has no end. */
+/* The processor time of the longest answer is a few milliseconds: one that takes more has no
+ * end. */
 #define ANSWER_EFFORT (SECOND / 2)
 
-/* The longest query has the lock's name, of 511 bytes and twice that as a literal, a dozen times. */
+/* The longest query has the lock's name, of 511 bytes and twice that as a literal, a dozen
+ * times. */
 static struct {
 	char text[32768];
 	size_t length;
@@ -35,22 +38,25 @@ static const char *option(const char *keyword)
 }
 
 /* libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST.  NULL with *error filled. */
-static PQconninfoOption *conninfo(const char *first, size_t length, const char *rest, struct error *error)
+static PQconninfoOption *conninfo(const char *first, size_t length, const char *rest,
+    struct error *error)
 {
 	char url[2048], *reason = NULL;
 	PQconninfoOption *options = NULL;
 
-	if ((size_t)snprintf(url, sizeof url, "postgresql://%.*s%s", (int)length, first, rest) < sizeof url)
+	if ((size_t)snprintf(url, sizeof url, "postgresql://%.*s%s", (int)length, first, rest) <
+	    sizeof url)
 		options = PQconninfoParse(url, &reason);
 	if (options == NULL)
 		error_plain(error, ERROR_USAGE, "the URL makes no sense: %.*s",
-		    reason != NULL ? (int)strcspn(reason, "\n") : 8, reason != NULL ? reason : "too long");
+		    reason != NULL ? (int)strcspn(reason, "\n") : 8,
+		    reason != NULL ? reason : "too long");
 	PQfreemem(reason);
 	return options;
 }
 
-/* "SCHEME://[USER@][HOST[:PORT][,...]]/NAME[?KEYWORD=VALUE&...]": a URL of libpq's, with the lock's name where
- * libpq has the database's; that is ?dbname=. */
+/* "SCHEME://[USER@][HOST[:PORT][,...]]/NAME[?KEYWORD=VALUE&...]": a URL of libpq's, with the lock's
+ * name where libpq has the database's; that is ?dbname=. */
 int pg_parse(const char *text, struct url *url, struct error *error)
 {
 	const char *server = strstr(text, "://"), *parameters, *name, *sessions;
@@ -65,11 +71,14 @@ int pg_parse(const char *text, struct url *url, struct error *error)
 		return -1;
 	name = option("dbname");
 	if (name[0] == '\0' || strlen(name) >= sizeof url->path)
-		return error_plain(error, ERROR_USAGE, "the URL must end in the lock's name, at most %zu bytes: "
-						"postgresql://HOST/NAME?dbname=DATABASE", sizeof url->path - 1);
+		return error_plain(error, ERROR_USAGE,
+		    "the URL must end in the lock's name, at most %zu bytes: "
+		    "postgresql://HOST/NAME?dbname=DATABASE",
+		    sizeof url->path - 1);
 	for (const char *p = name; *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return error_plain(error, ERROR_USAGE, "the lock's name must have no control characters");
+			return error_plain(error, ERROR_USAGE,
+			    "the lock's name must have no control characters");
 	strcpy(url->path, name);
 	PQconninfoFree(url_options);
 	if ((size_t)snprintf(rest, sizeof rest, "/%s", parameters) >= sizeof rest)
@@ -78,17 +87,22 @@ int pg_parse(const char *text, struct url *url, struct error *error)
 	if (url_options == NULL)
 		return -1;
 	if (option("password")[0] != '\0' || option("sslpassword")[0] != '\0')
-		return error_plain(error, ERROR_USAGE, "a password in a URL can be read by everybody (ps): put it into "
-						"~/.pgpass or into SEMLOCK_PASSWORD");
+		return error_plain(error, ERROR_USAGE,
+		    "a password in a URL can be read by everybody (ps): put it into "
+		    "~/.pgpass or into SEMLOCK_PASSWORD");
 	/* A standby cannot lock. */
-	sessions = option("target_session_attrs")[0] != '\0' ? option("target_session_attrs") : getenv("PGTARGETSESSIONATTRS");
+	sessions = option("target_session_attrs")[0] != '\0' ? option("target_session_attrs")
+	                                                     : getenv("PGTARGETSESSIONATTRS");
 	if (sessions != NULL && strcmp(sessions, "read-write") != 0)
-		return error_plain(error, ERROR_USAGE, "target_session_attrs=%.40s (PGTARGETSESSIONATTRS) could lead to a server that "
-						"cannot lock: only read-write will do", sessions);
+		return error_plain(error, ERROR_USAGE,
+		    "target_session_attrs=%.40s (PGTARGETSESSIONATTRS) could lead to a server that "
+		    "cannot lock: only read-write will do",
+		    sessions);
 	return 0;
 }
 
-/* The I-th element, from 0, of LIST ("a,b,c"); the only element of a list is that of every host.  False: LIST is shorter. */
+/* The I-th element, from 0, of LIST ("a,b,c"); the only element of a list is that of every host.
+ * False: LIST is shorter. */
 static bool element(const char *list, unsigned int i, char *out, size_t size)
 {
 	bool alone = strchr(list, ',') == NULL;
@@ -106,9 +120,12 @@ static bool element(const char *list, unsigned int i, char *out, size_t size)
 static const char *otherwise(const char *keyword)
 {
 	static const struct {
-		const char *keyword, *of_libpq, *ours, *value; /* two variables, and what is taken without ours */
-	} set[] = {{"user", "PGUSER", "SEMLOCK_USER", NULL}, {"password", "PGPASSWORD", "SEMLOCK_PASSWORD", NULL},
-	    {"sslrootcert", "PGSSLROOTCERT", "SEMLOCK_CACERT", NULL}, {"target_session_attrs", NULL, NULL, "read-write"},
+		/* two variables, and what is taken without ours */
+		const char *keyword, *of_libpq, *ours, *value;
+	} set[] = {{"user", "PGUSER", "SEMLOCK_USER", NULL},
+	    {"password", "PGPASSWORD", "SEMLOCK_PASSWORD", NULL},
+	    {"sslrootcert", "PGSSLROOTCERT", "SEMLOCK_CACERT", NULL},
+	    {"target_session_attrs", NULL, NULL, "read-write"},
 	    {"keepalives_idle", NULL, NULL, "10"}, {"keepalives_interval", NULL, NULL, "5"},
 	    {"keepalives_count", NULL, NULL, "3"}, {"tcp_user_timeout", NULL, NULL, "10000"}};
 	const char *authority = getenv("SEMLOCK_CACERT");
@@ -127,7 +144,8 @@ void pg_application(const struct pglock *lock, const char *what, char *text, siz
 {
 	text[0] = '\0';
 	if (option("application_name")[0] == '\0' && getenv("PGAPPNAME") == NULL)
-		snprintf(text, size, "semlock %.48s %s", lock->options->url.path, what); /* PostgreSQL keeps 63 bytes */
+		/* PostgreSQL keeps 63 bytes */
+		snprintf(text, size, "semlock %.48s %s", lock->options->url.path, what);
 }
 
 /* Begins to connect to the I-th host, from 0.  False: the URL has fewer. */
@@ -140,18 +158,22 @@ static bool start(struct pglock *lock, unsigned int i)
 	if (!element(option("host"), i, host, sizeof host) ||
 	    !element(option("hostaddr"), i, hostaddr, sizeof hostaddr) ||
 	    !element(option("port"), i, port, sizeof port) ||
-	    (i > 0 && strchr(option("host"), ',') == NULL && strchr(option("hostaddr"), ',') == NULL))
+	    (i > 0 && strchr(option("host"), ',') == NULL &&
+		strchr(option("hostaddr"), ',') == NULL))
 		return false;
-	pg_application(lock, lock->token[0] == '\0' ? "waits" : "holds", application, sizeof application);
+	pg_application(lock, lock->token[0] == '\0' ? "waits" : "holds", application,
+	    sizeof application);
 	for (PQconninfoOption *o = url_options; o->keyword != NULL && n < MOST_OPTIONS; o++, n++) {
 		keywords[n] = o->keyword;
-		values[n] = strcmp(o->keyword, "host") == 0		 ? host
-			    : strcmp(o->keyword, "hostaddr") == 0	 ? hostaddr
-			    : strcmp(o->keyword, "port") == 0		 ? port
-			    : strcmp(o->keyword, "client_encoding") == 0 ? "UTF8" /* pg_literal relies on it */
-			    : o->val != NULL				 ? o->val
-			    : strcmp(o->keyword, "application_name") == 0 && application[0] != '\0' ? application
-										 : otherwise(o->keyword);
+		values[n] = strcmp(o->keyword, "host") == 0       ? host
+		            : strcmp(o->keyword, "hostaddr") == 0 ? hostaddr
+		            : strcmp(o->keyword, "port") == 0     ? port
+		            : strcmp(o->keyword, "client_encoding") == 0
+		                ? "UTF8" /* pg_literal relies on it */
+		            : o->val != NULL ? o->val
+		            : strcmp(o->keyword, "application_name") == 0 && application[0] != '\0'
+		                ? application
+		                : otherwise(o->keyword);
 	}
 	keywords[n] = NULL;
 	pg_close(lock);
@@ -167,10 +189,11 @@ static int fail(struct pglock *lock, const char *message)
 	int length;
 	bool away;
 
-	/* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the session is there, and then
-	 * nothing else tells the SQLSTATE. */
+	/* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the
+	 * session is there, and then nothing else tells the SQLSTATE. */
 	state[0] = '\0';
-	if (text == NULL || strspn(text + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != 5 || text[8] != ':') {
+	if (text == NULL || strspn(text + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != 5 ||
+	    text[8] != ':') {
 		text = message;
 	} else {
 		snprintf(state, sizeof lock->session.state, "%.5s", text + 3);
@@ -180,11 +203,15 @@ static int fail(struct pglock *lock, const char *message)
 	if (strncmp(state, "28", 2) == 0 || strcmp(state, "42501") == 0)
 		return error_plain(&lock->error, ERROR_PERMISSION, "%.*s", length, text);
 	if (strcmp(state, "55P03") == 0)
-		return error_plain(&lock->error, ERROR_AWAY, "another session keeps the lock's table or its name locked");
-	/* No state: the network. 08: connection, 25006: a standby, 40: deadlock, 53: resources, 57: shutdown, starting up. */
-	away = state[0] == '\0' || strncmp(state, "08", 2) == 0 || strcmp(state, "25006") == 0 || strncmp(state, "40", 2) == 0 ||
-	       strncmp(state, "53", 2) == 0 || strncmp(state, "57", 2) == 0;
-	return error_plain(&lock->error, away ? ERROR_AWAY : ERROR_UNAVAILABLE, "%.*s", length, text);
+		return error_plain(&lock->error, ERROR_AWAY,
+		    "another session keeps the lock's table or its name locked");
+	/* No state: the network. 08: connection, 25006: a standby, 40: deadlock, 53: resources, 57:
+	 * shutdown, starting up. */
+	away = state[0] == '\0' || strncmp(state, "08", 2) == 0 || strcmp(state, "25006") == 0 ||
+	       strncmp(state, "40", 2) == 0 || strncmp(state, "53", 2) == 0 ||
+	       strncmp(state, "57", 2) == 0;
+	return error_plain(&lock->error, away ? ERROR_AWAY : ERROR_UNAVAILABLE, "%.*s", length,
+	    text);
 }
 
 static void note_warning(void *context, const PGresult *result)
@@ -206,7 +233,8 @@ static int connected(struct pglock *lock, int64_t until)
 	PQsetErrorVerbosity(lock->db, PQERRORS_VERBOSE);
 	PQsetNoticeReceiver(lock->db, note_warning, lock);
 	while (PQstatus(lock->db) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
-		struct pollfd server = {PQsocket(lock->db), next == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
+		struct pollfd server = {PQsocket(lock->db),
+		    next == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
 
 		if (clock_boottime() >= until || (lock->acquiring && protocol_released()))
 			return error_plain(&lock->error, ERROR_AWAY, "the server does not answer");
@@ -280,14 +308,15 @@ void pg_add(const char *format, ...)
 	va_list values;
 
 	va_start(values, format);
-	query.length += (size_t)vsnprintf(query.text + query.length, sizeof query.text - query.length, format, values);
+	query.length += (size_t)vsnprintf(query.text + query.length,
+	    sizeof query.text - query.length, format, values);
 	va_end(values);
 	if (query.length >= sizeof query.text)
 		abort();
 }
 
-/* E'...' has one meaning, whatever standard_conforming_strings says; the encoding is UTF-8, in which no byte of a
- * longer character is a quote. */
+/* E'...' has one meaning, whatever standard_conforming_strings says; the encoding is UTF-8, in
+ * which no byte of a longer character is a quote. */
 void pg_literal(const char *text, char *literal, size_t size)
 {
 	size_t n = 2;
@@ -327,8 +356,9 @@ int pg_wait(struct pglock *lock, int64_t until)
 	return 0;
 }
 
-/* The last result, or NULL if that is an error or makes no sense.  A warning is an error, too: "canceling wait for
- * synchronous replication" means that a standby may not know what is committed here. */
+/* The last result, or NULL if that is an error or makes no sense.  A warning is an error, too:
+ * "canceling wait for synchronous replication" means that a standby may not know what is committed
+ * here. */
 static PGresult *judge(struct pglock *lock, PGresult *result, int columns)
 {
 	ExecStatusType status = PQresultStatus(result);
@@ -337,7 +367,8 @@ static PGresult *judge(struct pglock *lock, PGresult *result, int columns)
 	if (answered && !lock->session.warned && PQnfields(result) == columns)
 		return result;
 	if (answered && lock->session.warned)
-		error_plain(&lock->error, ERROR_AWAY, "the server is not sure that its standby follows");
+		error_plain(&lock->error, ERROR_AWAY,
+		    "the server is not sure that its standby follows");
 	else if (answered || result == NULL)
 		pg_nonsense(lock);
 	else
@@ -348,7 +379,8 @@ static PGresult *judge(struct pglock *lock, PGresult *result, int columns)
 	return NULL;
 }
 
-/* 1: *LAST is the last result. 0: not all is here yet. -1: it never will be, as where the server wants to copy a table. */
+/* 1: *LAST is the last result. 0: not all is here yet. -1: it never will be, as where the server
+ * wants to copy a table. */
 static int take_results(struct pglock *lock, PGresult **last, struct effort *effort, int64_t until)
 {
 	while (!PQisBusy(lock->db) && clock_boottime() < until) {
@@ -359,8 +391,10 @@ static int take_results(struct pglock *lock, PGresult **last, struct effort *eff
 		/* Of several statements the one that fails is the last. */
 		PQclear(*last);
 		*last = next;
-		if (PQresultStatus(next) == PGRES_COPY_IN || PQresultStatus(next) == PGRES_COPY_OUT ||
-		    PQresultStatus(next) == PGRES_COPY_BOTH || effort_exceeds(effort, ANSWER_EFFORT))
+		if (PQresultStatus(next) == PGRES_COPY_IN ||
+		    PQresultStatus(next) == PGRES_COPY_OUT ||
+		    PQresultStatus(next) == PGRES_COPY_BOTH ||
+		    effort_exceeds(effort, ANSWER_EFFORT))
 			return -1;
 	}
 	return effort_exceeds(effort, ANSWER_EFFORT) ? -1 : 0;

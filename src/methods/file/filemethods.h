@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* methods/file/filemethods.h - locks made of files: what each method is made of, and what all share.
+/* methods/file/filemethods.h - locks made of files: what each method is made of, and what all
+ * share.
  *
- * Beside the methods (plainfile.c: excl and link, mkdir.c, symlink.c, rename.c) there are lockdir.c, takeover.c, publish.c
- * and heartbeat.c.  All calls are relative to one descriptor of the directory that the lock is in: neither chdir(2) nor
- * a renaming of the directory makes them miss it. */
+ * Beside the methods (plainfile.c: excl and link, mkdir.c, symlink.c, rename.c) there are
+ * lockdir.c, takeover.c, publish.c and heartbeat.c.  All calls are relative to one descriptor of
+ * the directory that the lock is in: neither chdir(2) nor a renaming of the directory makes them
+ * miss it. */
 #ifndef SEMLOCK_METHODS_FILE_FILEMETHODS_H
 #define SEMLOCK_METHODS_FILE_FILEMETHODS_H
 
@@ -20,23 +22,26 @@ enum { NAME_SIZE = 256 };
 /* A lock made of files, LOCK->file. */
 struct file_lock {
 	const struct object *object; /* how this method's lock is made */
-	bool local;     /* the file system is this kernel's alone: its locks and PIDs prove something */
-	bool by_age;    /* NFS 3 with --stale, where a dead machine's flock stays: the object is under flock(2)
-			 * only while a process removes it, and signs of life alone prove life */
+	/* the file system is this kernel's alone: its locks and PIDs prove something */
+	bool local;
+	bool by_age; /* NFS 3 with --stale, where a dead machine's flock stays: the object is under
+	              * flock(2) only while a process removes it, and signs of life alone prove
+	              * life */
 	bool held;
-	bool ready;     /* our object is made, flocked, and names the command */
-	bool inherited; /* the command has its descriptor */
-	bool named;     /* O_TMPFILE and linkat(2) do not work here */
+	bool ready;                /* our object is made, flocked, and names the command */
+	bool inherited;            /* the command has its descriptor */
+	bool named;                /* O_TMPFILE and linkat(2) do not work here */
 	char temporary[NAME_SIZE]; /* the name of our object until it gets the lock's; "": none */
 	char away[NAME_SIZE];      /* rename: the name of its file while the lock is held */
 	struct record record;      /* what our object says */
-	int second;     /* where flock(2) depends on the name: the lock, opened by its name; -1 */
-	int notify;     /* inotify on the directory, while a foreign holder has the lock; -1 */
-	int64_t pause;  /* ns of the last sleep for a foreign holder; 0: none yet */
+	int second;    /* where flock(2) depends on the name: the lock, opened by its name; -1 */
+	int notify;    /* inotify on the directory, while a foreign holder has the lock; -1 */
+	int64_t pause; /* ns of the last sleep for a foreign holder; 0: none yet */
 };
 
-/* What distinguishes one kind of lock object from another.  A symbolic link has no make, write and read; the file of
- * rename, whose method has a take of its own, has no make, write, publish and attempt. */
+/* What distinguishes one kind of lock object from another.  A symbolic link has no make, write and
+ * read; the file of rename, whose method has a take of its own, has no make, write, publish and
+ * attempt. */
 struct object {
 	const char *what; /* "a regular file", for messages */
 	mode_t type;      /* S_IFREG, S_IFDIR or S_IFLNK */
@@ -44,17 +49,20 @@ struct object {
 
 	/* Make ours, unpublished, and set LOCK->fd.  Returns 0, or -1 with ERROR filled. */
 	int (*make)(struct lock *lock, struct error *error);
-	/* Write LOCK->file->record into it, which is open as FD.  Returns 0, or -1 with ERROR filled. */
+	/* Write LOCK->file->record into it, which is open as FD.  Returns 0, or -1 with ERROR
+	 * filled. */
 	int (*write)(const struct lock *lock, int fd, struct error *error);
 	/* Give it the lock's name: TAKEN; AGAIN when the name is taken; FAILED. */
 	enum outcome (*publish)(struct lock *lock, struct error *error);
-	/* The same where publish_renamed() cannot: make another under that name, empty for a moment; publish_empty(). */
+	/* The same where publish_renamed() cannot: make another under that name, empty for a
+	 * moment; publish_empty(). */
 	enum outcome (*make_empty)(struct lock *lock, struct error *error);
 	/* When the name is taken: takeover_attempt(), or its like. */
 	enum outcome (*attempt)(struct lock *lock, enum wait wait, struct error *error);
 	/* Read the record of the object that is open as FD. */
 	void (*read)(int fd, struct record *record);
-	/* Does the name mean our object?  If not, errno is set: ENOENT if it means something else. */
+	/* Does the name mean our object?  If not, errno is set: ENOENT if it means something
+	 * else. */
 	bool (*is_ours)(const struct lock *lock);
 	/* Remove the lock's name, which means FD.  Returns 0, or -1 with errno set. */
 	int (*remove)(struct lock *lock, int fd);
@@ -64,34 +72,38 @@ struct object {
 
 /* What a lock says of its holder. */
 struct lock_info {
-	bool there;           /* it is held, or was left behind; else all the rest is empty */
-	bool legible;         /* RECORD could be read */
+	bool there;   /* it is held, or was left behind; else all the rest is empty */
+	bool legible; /* RECORD could be read */
 	struct record record;
-	struct stat status;   /* of the file, the directory or the link */
-	int object;           /* an O_PATH descriptor of what the holder has under flock(2); -1: none */
+	struct stat status; /* of the file, the directory or the link */
+	/* an O_PATH descriptor of what the holder has under flock(2); -1: none */
+	int object;
 };
 
 /* ---- lockdir.c: the directory, and the names in it ---- */
 
-/* A method's open: split LOCK's name, open its directory, and make LOCK->file.  Its current: does LOCK's name still lead
- * into that directory?  Its stuck_reason. */
+/* A method's open: split LOCK's name, open its directory, and make LOCK->file.  Its current: does
+ * LOCK's name still lead into that directory?  Its stuck_reason. */
 int lockdir_open(struct lock *lock, struct error *error);
 bool lockdir_current(const struct lock *lock);
 const char *lockdir_stuck_reason(const struct lock *lock);
 
-/* The status of NAME in DIRECTORY, or of DIRECTORY if NAME is empty: of LOCK's object, whose age may count.  With
- * --stale off local file systems the server is asked, whatever is in a cache.  Returns 0, or -1 with errno set. */
+/* The status of NAME in DIRECTORY, or of DIRECTORY if NAME is empty: of LOCK's object, whose age
+ * may count.  With
+ * --stale off local file systems the server is asked, whatever is in a cache.  Returns 0, or -1
+ * with errno set. */
 int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status);
 
-/* Does NAME in the directory mean what is open as FD?  If not, errno is set: ENOENT if it means something
- * else.  The second: for the lock's name and LOCK->fd. */
+/* Does NAME in the directory mean what is open as FD?  If not, errno is set: ENOENT if it means
+ * something else.  The second: for the lock's name and LOCK->fd. */
 bool lockdir_same(const struct lock *lock, const char *name, int fd);
 bool lockdir_is_ours(const struct lock *lock);
 
 /* Open the directory FD once more, to list it.  Returns NULL with errno set if that fails. */
 DIR *lockdir_list(int fd);
 
-/* Fill ERROR with WHAT, by errno: ERROR_SYSTEM if that names a resource that has run out, else KIND.  Returns -1. */
+/* Fill ERROR with WHAT, by errno: ERROR_SYSTEM if that names a resource that has run out, else
+ * KIND.  Returns -1. */
 int lockdir_failed(struct error *error, enum kind kind, const char *what);
 
 /* The same for the lock's name, by errno.  Returns AGAIN if it exists, else FAILED. */
@@ -100,12 +112,12 @@ enum outcome lockdir_not_named(struct error *error);
 /* Fill ERROR: what has the lock's name is no lock of LOCK's method.  Returns -1. */
 int lockdir_not_a_lock(const struct lock *lock, struct error *error);
 
-/* Put a name for an object of ours that has not got the lock's name yet, or not any more, into NAME.  KIND, "" or "gone.",
- * is a part of it. */
+/* Put a name for an object of ours that has not got the lock's name yet, or not any more, into
+ * NAME.  KIND, "" or "gone.", is a part of it. */
 void lockdir_temporary_name(const struct lock *lock, const char *kind, char name[NAME_SIZE]);
 
-/* Create a file of our own in the directory: without a name, or else with the temporary one that it puts into NAME.
- * Returns its descriptor, or -1 with errno set. */
+/* Create a file of our own in the directory: without a name, or else with the temporary one that it
+ * puts into NAME. Returns its descriptor, or -1 with errno set. */
 int lockdir_create_file(const struct lock *lock, char name[NAME_SIZE], mode_t mode);
 
 /* Remove what killed semlocks have left under such names. */
@@ -124,50 +136,56 @@ int lockdir_nap(int64_t duration);
 
 /* ---- takeover.c: a lock that has the name that we want: is its holder alive? ---- */
 
-/* Take over the lock under the name of LOCK; with SLEEP, wait for its holder.  AGAIN: it is gone, or
- * has changed: try to publish now.  BUSY: it is held; with SLEEP, a signal ended the sleep.  FAILED,
- * with ERROR filled: it is no lock of this method. */
+/* Take over the lock under the name of LOCK; with SLEEP, wait for its holder.  AGAIN: it is gone,
+ * or has changed: try to publish now.  BUSY: it is held; with SLEEP, a signal ended the sleep.
+ * FAILED, with ERROR filled: it is no lock of this method. */
 enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error);
 
 /* A method's idle: is the lock free, or its holder dead? */
 enum outcome takeover_idle(struct lock *lock, struct error *error);
 
-/* The verdict on RECORD, of an object with STATUS that no process has under flock(2).  NOW: ns since
- * 1970, for a caller that changes nothing; 0: ask the file system, by making a file. */
+/* The verdict on RECORD, of an object with STATUS that no process has under flock(2).  NOW: ns
+ * since 1970, for a caller that changes nothing; 0: ask the file system, by making a file. */
 enum verdict takeover_judge(const struct lock *lock, const struct record *record,
     const struct stat *status, int64_t now);
 
-/* May the lock be taken over?  Its holder is dead, or UNKNOWN and without a sign of life for LOCK->stale ns. */
+/* May the lock be taken over?  Its holder is dead, or UNKNOWN and without a sign of life for
+ * LOCK->stale ns. */
 bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat *status);
 
-/* The lock cannot be taken over: unflock FD, which has its name (-1: not open), and with SLEEP wait for its release.
- * PID: its living holder; 0: none is known.  BUSY, or what foreign_holder_await() says. */
+/* The lock cannot be taken over: unflock FD, which has its name (-1: not open), and with SLEEP wait
+ * for its release. PID: its living holder; 0: none is known.  BUSY, or what foreign_holder_await()
+ * says. */
 enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid);
 
 /* For a file that got the lock's name by rename(2) or link(2), and may be older than the lock: make
  * the mtime in STATUS the time of that, its ctime, where the file system notes it. */
 void takeover_note_naming(struct stat *status);
 
-/* Sleep until something happens to the lock's name, process PID (0: none is known) ends, or it is time to examine the
- * lock again: for a holder that does not use flock(2).  DIES_WITH_IT: the lock is not released before that process ends.
- * AGAIN: examine it; BUSY: a signal came.  The first of several calls returns at once, because the lock may have
- * changed before that call began to listen. */
+/* Sleep until something happens to the lock's name, process PID (0: none is known) ends, or it is
+ * time to examine the lock again: for a holder that does not use flock(2).  DIES_WITH_IT: the lock
+ * is not released before that process ends. AGAIN: examine it; BUSY: a signal came.  The first of
+ * several calls returns at once, because the lock may have changed before that call began to
+ * listen. */
 enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_it);
 
 /* A descriptor that becomes readable when the directory changes, or -1; and stop listening. */
 int foreign_holder_listen(struct lock *lock);
 void foreign_holder_forget(struct file_lock *file);
 
-/* A method's inspect: fill INFO, which is empty (OBJECT -1), for the open LOCK, and change nothing.  Returns 0, or -1
- * with ERROR filled when it cannot be looked at, or is no lock of that method.  Call lock_info_forget() in either case.
- * The second: for the object NAME. */
+/* A method's inspect: fill INFO, which is empty (OBJECT -1), for the open LOCK, and change nothing.
+ * Returns 0, or -1 with ERROR filled when it cannot be looked at, or is no lock of that method.
+ * Call lock_info_forget() in either case. The second: for the object NAME. */
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error);
-int inspect_name(const struct lock *lock, const char *name, struct lock_info *info, struct error *error);
+int inspect_name(const struct lock *lock, const char *name, struct lock_info *info,
+    struct error *error);
 void lock_info_forget(struct lock_info *info);
 
-/* ---- publish.c: our own object: made, filled, flocked, published under the lock's name, and removed ---- */
+/* ---- publish.c: our own object: made, filled, flocked, published under the lock's name, and
+ * removed ---- */
 
-/* A method's take, prepare, owned, drop and release, and an object's beat: see lock/method.h and above. */
+/* A method's take, prepare, owned, drop and release, and an object's beat: see lock/method.h and
+ * above. */
 enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error);
 int publish_prepare(struct lock *lock, struct error *error);
 bool object_owned(struct lock *lock);
@@ -175,39 +193,44 @@ int object_drop(struct lock *lock, struct error *error);
 void object_release(struct lock *lock);
 void object_beat(struct lock *lock);
 
-/* Make FD, a new object of ours, no standard descriptor, and give it MODE if the user has named one.  Returns
- * its number; or -1 with errno set, and FD, which may be -1, is closed. */
+/* Make FD, a new object of ours, no standard descriptor, and give it MODE if the user has named
+ * one.  Returns its number; or -1 with errno set, and FD, which may be -1, is closed. */
 int publish_set_up(const struct lock *lock, int fd, mode_t mode);
 
-/* Link the file that lockdir_create_file() has made as FD under the lock's name.  Returns 0, or -1 with errno set. */
+/* Link the file that lockdir_create_file() has made as FD under the lock's name.  Returns 0, or -1
+ * with errno set. */
 int publish_link(const struct lock *lock, int fd);
 
-/* Flock FD, signals notwithstanding.  Returns 0, or -1 with errno set: EWOULDBLOCK if another process has
- * kept it flocked for a second. */
+/* Flock FD, signals notwithstanding.  Returns 0, or -1 with errno set: EWOULDBLOCK if another
+ * process has kept it flocked for a second. */
 int publish_flock(int fd);
 
-/* Start the command, unless it is started, and fill LOCK->file->record with what there is to say of it.
- * Returns 0, or -1 with ERROR filled. */
+/* Start the command, unless it is started, and fill LOCK->file->record with what there is to say of
+ * it. Returns 0, or -1 with ERROR filled. */
 int publish_describe(struct lock *lock, struct error *error);
 
-/* Make LOCK->file->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR filled. */
+/* Make LOCK->file->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR
+ * filled. */
 int publish_record(const struct lock *lock, int fd, struct error *error);
 
 /* Is errno that of a file system that cannot do what was asked of it? */
 bool publish_unsupported(void);
 
-/* An object's publish, of one that has a temporary name: rename it, replacing nothing, or else make_empty(). */
+/* An object's publish, of one that has a temporary name: rename it, replacing nothing, or else
+ * make_empty(). */
 enum outcome publish_renamed(struct lock *lock, struct error *error);
 
-/* FD has been made under the lock's own name, and is empty: give it MODE, if that is exact, flock and write it, in our
- * object's place; -1: open it.  TAKEN; AGAIN: the name means another object by now; FAILED, with ERROR filled. */
+/* FD has been made under the lock's own name, and is empty: give it MODE, if that is exact, flock
+ * and write it, in our object's place; -1: open it.  TAKEN; AGAIN: the name means another object by
+ * now; FAILED, with ERROR filled. */
 enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error);
 
 /* ---- heartbeat.c ---- */
 
-/* A method's guard and unguard: a thread, if the command's locks need it, that gives signs of life for them and monitors
- * them.  Other programs can remove such a lock, or take it for stale.  A beat keeps away waiters that go by age; after a
- * loss, the sooner the command ends, the less harm it does. */
+/* A method's guard and unguard: a thread, if the command's locks need it, that gives signs of life
+ * for them and monitors them.  Other programs can remove such a lock, or take it for stale.  A beat
+ * keeps away waiters that go by age; after a loss, the sooner the command ends, the less harm it
+ * does. */
 int heartbeat_guard(const struct guard *guard, struct error *error);
 void heartbeat_unguard(void);
 
@@ -221,14 +244,14 @@ extern const struct method method_symlink;
 
 /* Of every method of locks made of files. */
 #define FILE_METHOD_COMMON \
-	.family = OF_FILES, \
-	.guard = heartbeat_guard, .unguard = heartbeat_unguard, \
+	.family = OF_FILES, .guard = heartbeat_guard, .unguard = heartbeat_unguard, \
 	.acquire = lock_take_in_turn, .stuck_reason = lockdir_stuck_reason, \
-	.current = lockdir_current, .owned = object_owned, .drop = object_drop, .release = object_release
+	.current = lockdir_current, .owned = object_owned, .drop = object_drop, \
+	.release = object_release
 
 /* Of one whose struct object has all functions. */
 #define FILE_METHOD_FUNCTIONS \
-	FILE_METHOD_COMMON, .open = lockdir_open, .prepare = publish_prepare, .take = publish_take, \
-	.idle = takeover_idle, .inspect = inspect_object
+	FILE_METHOD_COMMON, .open = lockdir_open, .prepare = publish_prepare, \
+			    .take = publish_take, .idle = takeover_idle, .inspect = inspect_object
 
 #endif

@@ -16,9 +16,9 @@
 
 static struct heartbeat {
 	struct guard guard;
-	int64_t every;   /* ns between two beats; INT64_MAX: none */
-	int process;     /* the command's pidfd, or -1 */
-	int stop[2];     /* a pipe: closing stop[1] ends the thread */
+	int64_t every;          /* ns between two beats; INT64_MAX: none */
+	int process;            /* the command's pidfd, or -1 */
+	int stop[2];            /* a pipe: closing stop[1] ends the thread */
 	struct pollfd *sources; /* the locks' changes, and stop[0] */
 	pthread_t thread;
 	bool running;
@@ -29,7 +29,8 @@ static void check_lock(struct lock *lock)
 {
 	const struct guard *guard = &heartbeat.guard;
 
-	if (lock->end.lost || lock->spec->method->owned(lock) || !process_child_lives(guard->command))
+	if (lock->end.lost || lock->spec->method->owned(lock) ||
+	    !process_child_lives(guard->command))
 		return;
 	lock->end.lost = true;
 	if (guard->on_lost > 0) { /* the signal first: the message may block */
@@ -64,17 +65,21 @@ static void *heartbeat_thread(void *unused)
 	int64_t left;
 
 	(void)unused;
-	/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon enough. */
+	/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon
+	 * enough. */
 	for (unsigned i = 0; i < count; i++)
-		sources[i] = (struct pollfd){heartbeat.guard.on_lost == 0 ? -1
-			: foreign_holder_listen(&heartbeat.guard.locks[i]), POLLIN, 0};
+		sources[i] = (struct pollfd){heartbeat.guard.on_lost == 0
+						 ? -1
+						 : foreign_holder_listen(&heartbeat.guard.locks[i]),
+		    POLLIN, 0};
 	sources[count] = (struct pollfd){heartbeat.stop[0], POLLIN, 0};
 	do {
 		check_locks(deadline_left(&beat) == 0);
 		if (deadline_left(&beat) == 0)
 			beat = deadline_after(heartbeat.every);
 		left = deadline_left(&beat) / MILLISECOND + 1;
-	} while (poll(sources, count + 1, left > LONGEST_POLL ? LONGEST_POLL : (int)left) >= 0 && sources[count].revents == 0);
+	} while (poll(sources, count + 1, left > LONGEST_POLL ? LONGEST_POLL : (int)left) >= 0 &&
+		 sources[count].revents == 0);
 	return NULL;
 }
 
@@ -103,13 +108,16 @@ static void heartbeat_forget(void)
 
 int heartbeat_guard(const struct guard *guard, struct error *error)
 {
-	heartbeat = (struct heartbeat){.guard = *guard, .every = beat_interval(guard), .process = -1, .stop = {-1, -1}};
+	heartbeat = (struct heartbeat){.guard = *guard,
+	    .every = beat_interval(guard),
+	    .process = -1,
+	    .stop = {-1, -1}};
 	if (guard->command <= 0 || (heartbeat.every == INT64_MAX && guard->on_lost == 0))
 		return 0;
 	heartbeat.process = pidfd_of(guard->command);
 	heartbeat.sources = calloc(guard->count + 1, sizeof *heartbeat.sources);
-	if (heartbeat.sources != NULL && !FAULT_POINT("heartbeat.pipe") && descriptor_pipe(heartbeat.stop) == 0 &&
-	    !FAULT_POINT("heartbeat.thread")) {
+	if (heartbeat.sources != NULL && !FAULT_POINT("heartbeat.pipe") &&
+	    descriptor_pipe(heartbeat.stop) == 0 && !FAULT_POINT("heartbeat.thread")) {
 		errno = signals_free_thread(&heartbeat.thread, heartbeat_thread, NULL);
 		heartbeat.running = errno == 0;
 	}

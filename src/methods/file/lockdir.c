@@ -19,14 +19,15 @@
 #include "sys/files.h"
 #include "methods/file/filemethods.h"
 
-/* A temporary name whose PID means nothing here is swept at this age: on a local file system, and elsewhere. */
+/* A temporary name whose PID means nothing here is swept at this age: on a local file system, and
+ * elsewhere. */
 #define SWEEP_AGE_LOCAL (60 * SECOND)
 #define SWEEP_AGE_SHARED (86400 * SECOND)
 
 /* ---- the directory ---- */
 
-/* Processes that take over by age exclude each other by flock(2): not on a directory, which is locked for
- * this machine alone, nor where that is so of files. */
+/* Processes that take over by age exclude each other by flock(2): not on a directory, which is
+ * locked for this machine alone, nor where that is so of files. */
 static int note_file_system(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
@@ -37,19 +38,23 @@ static int note_file_system(struct lock *lock, struct error *error)
 	file->local = kind == FS_LOCAL;
 	if (!file->local && (lock->spec->method->can & NEEDS_INIT) != 0)
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    "rename: on a file system that other machines may use, flock(2) may not guard the lock file: "
+		    "rename: on a file system that other machines may use, flock(2) may not guard "
+		    "the lock file: "
 		    "use -m link or excl");
 	if (lock->spec->stale == 0 || file->local)
 		return 0;
 	if (file->object->type == S_IFDIR)
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    "--stale: on a file system that other machines may use, a directory cannot be taken over "
+		    "--stale: on a file system that other machines may use, a directory cannot be "
+		    "taken over "
 		    "safely: use -m excl or link");
 	known = file_system_mount(lock->files.directory, &mount);
 	if (known && file_system_hides_locks(&mount, true))
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    "--stale: as this file system is mounted (%s), other machines do not see the flock that "
-		    "guards a takeover", mount.point);
+		    "--stale: as this file system is mounted (%s), other machines do not see the "
+		    "flock that "
+		    "guards a takeover",
+		    mount.point);
 	file->by_age = kind == FS_NFS && !(known && strcmp(mount.type, "nfs4") == 0);
 	return 0;
 }
@@ -69,7 +74,8 @@ int lockdir_open(struct lock *lock, struct error *error)
 	file = calloc(1, sizeof *file);
 	if (file == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
-	*file = (struct file_lock){.object = lock->spec->method->object, .second = -1, .notify = -1};
+	*file =
+	    (struct file_lock){.object = lock->spec->method->object, .second = -1, .notify = -1};
 	lock->files.state = file;
 	lock->id.entry = base;
 	path = path_directory(lock->spec->name, space);
@@ -82,19 +88,22 @@ int lockdir_open(struct lock *lock, struct error *error)
 		return -1;
 	if (fstat(lock->files.directory, &status) != 0)
 		return error_set(error, ERROR_OPEN, "cannot look at its directory");
-	/* The directory and the name identify the lock.  A user who may write and search in the directory may
-	 * take the lock, as a reader may lock a file: the queue goes by these permissions. */
+	/* The directory and the name identify the lock.  A user who may write and search in the
+	 * directory may take the lock, as a reader may lock a file: the queue goes by these
+	 * permissions. */
 	lock->id.device = status.st_dev;
 	lock->id.inode = status.st_ino;
 	lock->id.owner = status.st_uid;
 	lock->id.group = status.st_gid;
-	lock->id.permissions = S_IFDIR | (status.st_mode & status.st_mode << 1 & (S_IWGRP | S_IWOTH)) << 1;
+	lock->id.permissions =
+	    S_IFDIR | (status.st_mode & status.st_mode << 1 & (S_IWGRP | S_IWOTH)) << 1;
 	return 0;
 }
 
 int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status)
 {
-	if (lock->spec->stale > 0 && !lock->files.state->local && file_system_ask(directory, name) != 0)
+	if (lock->spec->stale > 0 && !lock->files.state->local &&
+	    file_system_ask(directory, name) != 0)
 		return -1;
 	return fstatat(directory, name, status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
 }
@@ -115,8 +124,10 @@ bool lockdir_same(const struct lock *lock, const char *name, int fd)
 	struct stat named, open;
 
 	if (!lock->files.state->local)
-		file_system_ask(lock->files.directory, ""); /* if it has changed, its names are looked up anew */
-	if (fstat(fd, &open) != 0 || fstatat(lock->files.directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+		/* if it has changed, its names are looked up anew */
+		file_system_ask(lock->files.directory, "");
+	if (fstat(fd, &open) != 0 ||
+	    fstatat(lock->files.directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
 		return false;
 	errno = ENOENT;
 	return named.st_dev == open.st_dev && named.st_ino == open.st_ino;
@@ -130,7 +141,8 @@ bool lockdir_is_ours(const struct lock *lock)
 const char *lockdir_stuck_reason(const struct lock *lock)
 {
 	if (lock->end.stuck == EWOULDBLOCK)
-		return "another semlock was stopped while taking it over (--stale): continue that process, or end it";
+		return "another semlock was stopped while taking it over (--stale): continue that "
+		       "process, or end it";
 	return strerror(lock->end.stuck);
 }
 
@@ -153,7 +165,9 @@ int lockdir_failed(struct error *error, enum kind kind, const char *what)
 
 enum outcome lockdir_not_named(struct error *error)
 {
-	return errno == EEXIST || errno == ENOTEMPTY ? AGAIN : lockdir_failed(error, ERROR_CREATE, "cannot create");
+	return errno == EEXIST || errno == ENOTEMPTY
+	           ? AGAIN
+	           : lockdir_failed(error, ERROR_CREATE, "cannot create");
 }
 
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
@@ -169,7 +183,8 @@ static uint32_t where_we_are(void)
 	char text[HOST_SIZE + BOOT_SIZE + 24];
 	uint32_t hash = 2166136261u;
 
-	snprintf(text, sizeof text, "%s%s%llu", host_id()->host, host_id()->boot, (unsigned long long)host_id()->pidns);
+	snprintf(text, sizeof text, "%s%s%llu", host_id()->host, host_id()->boot,
+	    (unsigned long long)host_id()->pidns);
 	for (const char *p = text; *p != '\0'; p++)
 		hash = (hash ^ (unsigned char)*p) * 16777619u;
 	return hash;
@@ -187,8 +202,8 @@ void lockdir_temporary_name(const struct lock *lock, const char *kind, char name
 	char prefix[NAME_SIZE];
 
 	temporary_prefix(lock, prefix);
-	snprintf(name, NAME_SIZE, "%.200s%s%ld.%08x.%08x", prefix, kind, (long)getpid(), where_we_are(),
-	    (uint32_t)clock_realtime() + ++count);
+	snprintf(name, NAME_SIZE, "%.200s%s%ld.%08x.%08x", prefix, kind, (long)getpid(),
+	    where_we_are(), (uint32_t)clock_realtime() + ++count);
 }
 
 int lockdir_create_file(const struct lock *lock, char name[NAME_SIZE], mode_t mode)
@@ -197,13 +212,16 @@ int lockdir_create_file(const struct lock *lock, char name[NAME_SIZE], mode_t mo
 
 	name[0] = '\0';
 	if (!lock->files.state->named)
-		UNINTERRUPTED(fd, FAULT_POINT("lockdir.tmpfile") ? -1
+		UNINTERRUPTED(fd,
+		    FAULT_POINT("lockdir.tmpfile")
+			? -1
 			: openat(lock->files.directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
 	if (fd >= 0)
 		return fd;
 	do {
 		lockdir_temporary_name(lock, "", name);
-		fd = openat(lock->files.directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		fd = openat(lock->files.directory, name,
+		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	} while (fd < 0 && (errno == EEXIST || errno == EINTR));
 	return fd;
 }
@@ -254,8 +272,9 @@ int lockdir_nap(int64_t duration)
 
 /* ---- what killed semlocks have left ---- */
 
-/* REST is what comes behind the prefix, and FD what the name means, whose status it fills in.  An object under flock(2) is in
- * use; else its maker's PID decides or, if that PID means nothing here, its age. */
+/* REST is what comes behind the prefix, and FD what the name means, whose status it fills in.  An
+ * object under flock(2) is in use; else its maker's PID decides or, if that PID means nothing here,
+ * its age. */
 static bool is_abandoned(const struct lock *lock, const char *rest, int fd, struct stat *status)
 {
 	long pid;
@@ -270,8 +289,8 @@ static bool is_abandoned(const struct lock *lock, const char *rest, int fd, stru
 	if (where == where_we_are())
 		return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 	now = lockdir_now(lock);
-	return now >= 0 &&
-	       now - lockdir_mtime(status) > (lock->files.state->local ? SWEEP_AGE_LOCAL : SWEEP_AGE_SHARED);
+	return now >= 0 && now - lockdir_mtime(status) >
+	                       (lock->files.state->local ? SWEEP_AGE_LOCAL : SWEEP_AGE_SHARED);
 }
 
 void lockdir_sweep(const struct lock *lock)
@@ -288,13 +307,15 @@ void lockdir_sweep(const struct lock *lock)
 	while ((entry = readdir(directory)) != NULL) {
 		if (strncmp(entry->d_name, prefix, length) != 0)
 			continue;
-		fd = openat(lock->files.directory, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+		fd = openat(lock->files.directory, entry->d_name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 		if (fd < 0)
 			continue;
 		if (is_abandoned(lock, entry->d_name + length, fd, &status)) {
 			if (S_ISDIR(status.st_mode))
 				call_unlink(fd, "pid", 0);
-			call_unlink(lock->files.directory, entry->d_name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
+			call_unlink(lock->files.directory, entry->d_name,
+			    S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
 		}
 		close(fd);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A directory that exists while the lock is held, with the record in it.  It is made and filled under a
- * temporary name and then renamed: an empty directory is always another program's.  The rename needs
- * RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, the lock of mkdir(1).  The D
- * steps are those of the model tests/models/semlock_file.pml. */
+/* A directory that exists while the lock is held, with the record in it.  It is made and filled
+ * under a temporary name and then renamed: an empty directory is always another program's.  The
+ * rename needs RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, the lock of
+ * mkdir(1).  The D steps are those of the model tests/models/semlock_file.pml. */
 #include <config.h>
 
 #include <errno.h>
@@ -38,17 +38,21 @@ static int mkdir_make(struct lock *lock, struct error *error)
 		made = mkdirat(lock->files.directory, file->temporary, mkdir_mode(lock));
 	} while (made != 0 && (errno == EEXIST || errno == EINTR));
 	if (made != 0)
-		return lockdir_failed(error, ERROR_CREATE, "cannot create a directory in its directory");
+		return lockdir_failed(error, ERROR_CREATE,
+		    "cannot create a directory in its directory");
 	CRASH_POINT("mkdir.made");
-	lock->fd = publish_set_up(lock, call_open(lock->files.directory, file->temporary,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), mkdir_mode(lock));
-	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
+	lock->fd = publish_set_up(lock,
+	    call_open(lock->files.directory, file->temporary,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0),
+	    mkdir_mode(lock));
+	return lock->fd >= 0 ? 0
+	                     : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 }
 
 static int mkdir_write(const struct lock *lock, int directory, struct error *error)
 {
-	int fd = call_open(directory, RECORD_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-	    lock->spec->create_mode);
+	int fd = call_open(directory, RECORD_NAME,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, lock->spec->create_mode);
 	int result;
 
 	if (fd < 0)
@@ -61,8 +65,8 @@ static int mkdir_write(const struct lock *lock, int directory, struct error *err
 	return result;
 }
 
-/* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment; if
- * we are killed then, it stays so. */
+/* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment;
+ * if we are killed then, it stays so. */
 static enum outcome mkdir_make_empty(struct lock *lock, struct error *error)
 {
 	int made;
@@ -90,7 +94,8 @@ static int other_files(int fd)
 		    strcmp(entry->d_name, RECORD_NAME) == 0)
 			continue;
 		files++;
-		if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
+		if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISDIR(status.st_mode))
 			files = MOST_FILES + 1;
 	}
 	closedir(directory);
@@ -99,9 +104,11 @@ static int other_files(int fd)
 
 static void read_pid_file(int fd, struct record *record)
 {
-	int inner = call_open(fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
+	int inner = call_open(fd, RECORD_NAME,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
 
-	*record = (struct record){.kind = inner < 0 && errno == ENOENT ? RECORD_EMPTY : RECORD_JUNK};
+	*record =
+	    (struct record){.kind = inner < 0 && errno == ENOENT ? RECORD_EMPTY : RECORD_JUNK};
 	if (inner < 0)
 		return;
 	lockdir_read_record(inner, record);
@@ -118,7 +125,8 @@ static void mkdir_read(int fd, struct record *record)
 }
 
 /* FUSE and NFS keep a removed record, hidden in the directory, until the waiters that read it have
- * closed it.  The lock is free already: this delays nobody.  Returns false if it cannot be removed. */
+ * closed it.  The lock is free already: this delays nobody.  Returns false if it cannot be
+ * removed. */
 static bool remove_emptied(const struct lock *lock, const char *name)
 {
 	int tries = 100;
@@ -131,8 +139,8 @@ static bool remove_emptied(const struct lock *lock, const char *name)
 	return true;
 }
 
-/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed; on a full disk, no
- * directory can get a longer name.  If we are killed in between, it stays empty. */
+/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed; on a
+ * full disk, no directory can get a longer name.  If we are killed in between, it stays empty. */
 static int remove_in_place(const struct lock *lock, int fd)
 {
 	if (call_unlink(fd, RECORD_NAME, 0) != 0 && errno != ENOENT)
@@ -153,18 +161,23 @@ static int mkdir_remove(struct lock *lock, int fd)
 		return -1;
 	}
 	lockdir_temporary_name(lock, "gone.", gone);
-	UNINTERRUPTED(result, renameat(lock->files.directory, lock->id.entry, lock->files.directory, gone));
+	UNINTERRUPTED(result,
+	    renameat(lock->files.directory, lock->id.entry, lock->files.directory, gone));
 	if (result != 0)
-		return errno == EXDEV || errno == ENOSPC || errno == EDQUOT ? remove_in_place(lock, fd) : -1;
+		return errno == EXDEV || errno == ENOSPC || errno == EDQUOT
+		           ? remove_in_place(lock, fd)
+		           : -1;
 	if (!lockdir_same(lock, gone, fd)) {
-		/* Since we compared, our lock was removed, and another process took the lock: it gets it back. */
+		/* Since we compared, our lock was removed, and another process took the lock: it
+		 * gets it back. */
 		rename_noreplace(lock->files.directory, gone, lock->id.entry);
 		errno = ENOENT;
 		return -1;
 	}
 	CRASH_POINT("mkdir.gone");
 	if (held)
-		flock(fd, LOCK_UN); /* R3, unflock, right after R2, the name's removal: the next holder need not wait */
+		/* R3, unflock, right after R2, the name's removal: the next holder need not wait */
+		flock(fd, LOCK_UN);
 	call_unlink(fd, RECORD_NAME, 0);
 	CRASH_POINT("mkdir.emptied");
 	lock->end.littered = !remove_emptied(lock, gone) && other_files(fd) > 0;

@@ -8,9 +8,9 @@
  *
  * and a symbolic link's target: 12345:578573:b4c1a2f6-1f2e:4026531836:12344@vm
  *
- * The boot is cut short: a target of less than 60 bytes needs no block on ext4, and less time.  12344 is
- * the semlock that releases the lock when 12345 has ended: a symbolic link cannot be flocked, only this
- * PID shows that the release is pending. */
+ * The boot is cut short: a target of less than 60 bytes needs no block on ext4, and less time.
+ * 12344 is the semlock that releases the lock when 12345 has ended: a symbolic link cannot be
+ * flocked, only this PID shows that the release is pending. */
 #include <config.h>
 
 #include <ctype.h>
@@ -45,14 +45,15 @@ static void make_word(char *text)
 }
 
 /* A clock that was set later, or went on while a virtual machine or a container stood still, makes
- * this boot look younger than it is, and its locks as if they were of an earlier boot.  /dev/null is
- * made at the start: the boot was no later than that. */
+ * this boot look younger than it is, and its locks as if they were of an earlier boot.  /dev/null
+ * is made at the start: the boot was no later than that. */
 static int64_t booted(void)
 {
 	struct stat made;
 	int64_t at = (clock_realtime() - clock_boottime()) / SECOND;
 
-	if (stat("/dev/null", &made) == 0 && S_ISCHR(made.st_mode) && (int64_t)made.st_mtim.tv_sec < at)
+	if (stat("/dev/null", &made) == 0 && S_ISCHR(made.st_mode) &&
+	    (int64_t)made.st_mtim.tv_sec < at)
 		at = (int64_t)made.st_mtim.tv_sec;
 	return at;
 }
@@ -68,18 +69,21 @@ static void look_up(void)
 	process_file("/proc/sys/kernel/random/boot_id", this_system.boot, sizeof this_system.boot);
 	process_file("/etc/machine-id", this_system.machine, sizeof this_system.machine);
 	if (uname(&system) == 0)
-		snprintf(this_system.host, sizeof this_system.host, "%.*s", HOST_SIZE - 1, system.nodename);
+		snprintf(this_system.host, sizeof this_system.host, "%.*s", HOST_SIZE - 1,
+		    system.nodename);
 	make_word(this_system.boot);
 	make_word(this_system.machine);
 	make_word(this_system.host);
 	if (stat("/proc/self/ns/pid", &namespace) == 0)
 		this_system.pidns = namespace.st_ino;
-	this_system.pid_max = process_file("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
+	this_system.pid_max =
+	    process_file("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
 	this_system.booted = booted();
 }
 
-/* A thread that asks while another is reading waits for it: half of a name would go into a record.  The structure is
- * not a thread's own, because with that much for each thread musl starts with one more system call. */
+/* A thread that asks while another is reading waits for it: half of a name would go into a record.
+ * The structure is not a thread's own, because with that much for each thread musl starts with one
+ * more system call. */
 const struct host_id *host_id(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -128,8 +132,8 @@ static bool set_word(char *word, size_t size, const char *text, size_t length)
 	return true;
 }
 
-/* Copy VALUE of the word KEY=VALUE in TEXT to INTO.  False: it is not there, or nothing that we would
- * have written. */
+/* Copy VALUE of the word KEY=VALUE in TEXT to INTO.  False: it is not there, or nothing that we
+ * would have written. */
 static bool find_word(const char *text, const char *key, char *into, size_t size)
 {
 	size_t length = strlen(key);
@@ -146,14 +150,15 @@ static bool find_number(const char *text, const char *key, uint64_t *value)
 	const char *p = digits;
 	int64_t found;
 
-	if (!find_word(text, key, digits, sizeof digits) || (found = parse_number(&p)) < 0 || *p != '\0')
+	if (!find_word(text, key, digits, sizeof digits) || (found = parse_number(&p)) < 0 ||
+	    *p != '\0')
 		return false;
 	*value = (uint64_t)found;
 	return true;
 }
 
-/* A record of ours is complete or RECORD_JUNK: after a crash of the machine the part that is missing
- * could be the one that matters. */
+/* A record of ours is complete or RECORD_JUNK: after a crash of the machine the part that is
+ * missing could be the one that matters. */
 static enum record_kind read_full(struct record *record, const char *text)
 {
 	uint64_t since, uid, flocked, semlock;
@@ -174,8 +179,8 @@ static enum record_kind read_full(struct record *record, const char *text)
 	return RECORD_FULL;
 }
 
-/* HDB and X ("%10d\n"), leading zeros, no newline (shadow); GnuPG's second line is the host.  Where a
- * second line means something else it is another host's name, and the verdict UNKNOWN. */
+/* HDB and X ("%10d\n"), leading zeros, no newline (shadow); GnuPG's second line is the host.  Where
+ * a second line means something else it is another host's name, and the verdict UNKNOWN. */
 static enum record_kind read_decimal(struct record *record, const char *text)
 {
 	const char *p = text + strspn(text, " \t"), *second, *end;
@@ -279,10 +284,10 @@ size_t record_write(const struct record *record, const char *method, char text[R
 		return (size_t)length;
 	length += snprintf(text + length, RECORD_LONGEST - (size_t)length,
 	    MAGIC "%s\nstart=%llu boot=%s pidns=%llu flock=%d semlock=%ld\n"
-	    "host=%s machine=%s since=%lld uid=%lu\n",
+		  "host=%s machine=%s since=%lld uid=%lu\n",
 	    method, (unsigned long long)record->start, record->boot,
-	    (unsigned long long)record->pidns, record->flocked, (long)record->semlock, record->host, record->machine,
-	    (long long)record->since, (unsigned long)record->uid);
+	    (unsigned long long)record->pidns, record->flocked, (long)record->semlock, record->host,
+	    record->machine, (long long)record->since, (unsigned long)record->uid);
 
 	return (size_t)length;
 }
@@ -295,8 +300,8 @@ size_t record_write_line(const struct record *record, char text[RECORD_LONGEST])
 	if (record->semlock > 0)
 		snprintf(semlock, sizeof semlock, ":%ld", (long)record->semlock);
 	length = snprintf(text, RECORD_LONGEST, "%ld:%llu:%.*s:%llu%s@%s", (long)record->pid,
-	    (unsigned long long)record->start, BOOT_SHORT, record->boot, (unsigned long long)record->pidns,
-	    semlock, record->host);
+	    (unsigned long long)record->start, BOOT_SHORT, record->boot,
+	    (unsigned long long)record->pidns, semlock, record->host);
 	return (size_t)length;
 }
 
@@ -328,11 +333,13 @@ static bool boot_known(const char *boot)
 	return boot[0] != '\0' && strcmp(boot, "-") != 0;
 }
 
-/* On a local file system the boot decides, not the host's name: each container has a name of its own,
- * and a name can be changed.  (Copies of a virtual machine share a boot, but no local file system.) */
+/* On a local file system the boot decides, not the host's name: each container has a name of its
+ * own, and a name can be changed.  (Copies of a virtual machine share a boot, but no local file
+ * system.) */
 static bool other_host(const struct record *record, const struct facts *facts)
 {
-	if (facts->local && record->kind == RECORD_FULL && boot_known(record->boot) && record_of_boot(record, facts->host_id->boot))
+	if (facts->local && record->kind == RECORD_FULL && boot_known(record->boot) &&
+	    record_of_boot(record, facts->host_id->boot))
 		return false;
 	if (record->host[0] != '\0' && strcmp(record->host, facts->host_id->host) != 0)
 		return true;
@@ -345,19 +352,21 @@ static bool life_lasts(const struct life *life)
 	       (life->process == PROCESS_SEEN && !procfs_ended(life->state));
 }
 
-/* The semlock is the holder's parent: a process that started later than the holder has merely reused the semlock's
- * PID.  Where the object is under flock(2), the flock alone tells. */
+/* The semlock is the holder's parent: a process that started later than the holder has merely
+ * reused the semlock's PID.  Where the object is under flock(2), the flock alone tells. */
 static bool semlock_is_there(const struct record *record, const struct facts *facts)
 {
 	const struct life *life = &facts->semlock;
 
 	if (record->flocked || record->semlock <= 0 || !life_lasts(life))
 		return false;
-	return life->process == PROCESS_HIDDEN || record->start == 0 || life->start <= record->start;
+	return life->process == PROCESS_HIDDEN || record->start == 0 ||
+	       life->start <= record->start;
 }
 
-/* Rows 6 to 11: the process with the recorded PID.  Row 9 is ALIVE although no process has the flock: semlock was
- * killed and the command has closed its descriptors, or it is between two steps. */
+/* Rows 6 to 11: the process with the recorded PID.  Row 9 is ALIVE although no process has the
+ * flock: semlock was killed and the command has closed its descriptors, or it is between two
+ * steps. */
 static enum verdict judge_process(const struct record *record, const struct facts *facts)
 {
 	const struct life *life = &facts->holder;
@@ -366,7 +375,7 @@ static enum verdict judge_process(const struct record *record, const struct fact
 		return DEAD;
 	if (life->process == PROCESS_SEEN && record->start != 0 && record->start != life->start)
 		return DEAD; /* row 8: another process has reused the PID */
-	return ALIVE; /* row 9: same start; row 10: start unknown; row 11: hidden */
+	return ALIVE;        /* row 9: same start; row 10: start unknown; row 11: hidden */
 }
 
 static bool names_nobody(const struct record *record, const struct facts *facts)
@@ -386,27 +395,33 @@ static enum verdict judge_nobody(const struct record *record, const struct facts
 	return facts->before_boot && facts->local ? DEAD : UNKNOWN;
 }
 
-/* The first row that fits decides.  Row 1, ALIVE when another process has the object under flock(2),
- * is the caller's: step I3. */
+/* The first row that fits decides.  Row 1, ALIVE when another process has the object under
+ * flock(2), is the caller's: step I3. */
 enum verdict record_verdict(const struct record *record, const struct facts *facts)
 {
-	bool full = record->kind == RECORD_FULL, ours = record_of_boot(record, facts->host_id->boot);
+	bool full = record->kind == RECORD_FULL,
+	     ours = record_of_boot(record, facts->host_id->boot);
 
-	if (full && !ours && boot_known(record->boot) && boot_known(facts->host_id->boot) && facts->local &&
-	    !other_host(record, facts))
+	if (full && !ours && boot_known(record->boot) && boot_known(facts->host_id->boot) &&
+	    facts->local && !other_host(record, facts))
 		return DEAD; /* row 2: of an earlier boot */
 	if (other_host(record, facts))
 		return UNKNOWN; /* row 3: of another host */
 	if (!facts->local && (record->host[0] == '\0' || (full && !ours)))
-		return names_nobody(record, facts) ? judge_nobody(record, facts) : UNKNOWN; /* row 3: of another host, perhaps */
+		/* row 3: of another host, perhaps */
+		return names_nobody(record, facts) ? judge_nobody(record, facts) : UNKNOWN;
 	if (record->pidns != 0 && facts->host_id->pidns == 0 && life_lasts(&facts->holder))
-		return ALIVE; /* row 4: without /proc our namespace is not known, and may be that one */
+		/* row 4: without /proc our namespace is not known, and may be that one */
+		return ALIVE;
 	if (record->pidns != 0 && record->pidns != facts->host_id->pidns)
-		return full && record->flocked && facts->local ? DEAD : UNKNOWN; /* row 4, row 5: of another PID namespace */
+		/* row 4, row 5: of another PID namespace */
+		return full && record->flocked && facts->local ? DEAD : UNKNOWN;
 	if (names_nobody(record, facts))
 		return judge_nobody(record, facts); /* row 12: no process is named */
 	if (semlock_is_there(record, facts))
-		return ALIVE; /* the holder may be dead (rows 6 to 8), but its semlock is about to release the lock */
+		/* the holder may be dead (rows 6 to 8), but its semlock is about to release the
+		 * lock */
+		return ALIVE;
 	return judge_process(record, facts);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* methods/file/owner_record.h - the record: what a lock made of files says of its holder; and this system, as far as a
- * record can name it.
+/* methods/file/owner_record.h - the record: what a lock made of files says of its holder; and this
+ * system, as far as a record can name it.
  *
  * It is written in full (excl, mkdir, rename), in one line (a symlink's target), or as the bare PID
  * (link, for mail programs).  Of other programs, a PID in decimal is read as well, alone
@@ -41,7 +41,8 @@ enum {
 enum record_kind {
 	RECORD_EMPTY,
 	RECORD_FULL, /* a semlock's, complete */
-	RECORD_PID,  /* a PID, and perhaps a host, but no start time: the PID may have been reused */
+	/* a PID, and perhaps a host, but no start time: the PID may have been reused */
+	RECORD_PID,
 	RECORD_JUNK,
 	RECORD_ABSENT /* a directory of other files that names no process: no lock */
 };
@@ -55,7 +56,7 @@ struct record {
 	uid_t uid;      /* -1: not said */
 	bool flocked;   /* the object is under flock(2) as long as the holder lives */
 	pid_t semlock;  /* PID's parent, which releases the lock when PID has ended; 0: not said */
-	char boot[BOOT_SIZE];    /* "": not said; so the next two */
+	char boot[BOOT_SIZE]; /* "": not said; so the next two */
 	char host[HOST_SIZE];
 	char machine[HOST_SIZE];
 };
@@ -66,8 +67,8 @@ void record_read(struct record *record, const char *text, size_t length);
 /* Is RECORD of BOOT?  A line's boot is compared as far as it goes. */
 bool record_of_boot(const struct record *record, const char *boot);
 
-/* Write RECORD, for METHOD, as a file's contents, for NULL the PID alone; or as one line.  Returns the length in
- * bytes. */
+/* Write RECORD, for METHOD, as a file's contents, for NULL the PID alone; or as one line.  Returns
+ * the length in bytes. */
 size_t record_write(const struct record *record, const char *method, char text[RECORD_LONGEST]);
 size_t record_write_line(const struct record *record, char text[RECORD_LONGEST]);
 
@@ -111,7 +112,8 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
  * command, which waits at its start barrier and is no holder; 0: none. */
 void record_verdict_ask(const struct record *record, struct facts *facts, pid_t ours);
 
-/* Whose end a waiter awaits while RECORD's holder is ALIVE: the holder, or its semlock once the holder has ended. */
+/* Whose end a waiter awaits while RECORD's holder is ALIVE: the holder, or its semlock once the
+ * holder has ended. */
 pid_t record_awaited(const struct record *record);
 
 #endif

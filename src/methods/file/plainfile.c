@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* excl and link: a regular file that exists while the lock is held.  excl's has the record in it.  link's is
- * that of mail programs, and must contain only a PID: some of them fail at more than 16 bytes, others then
- * never take over from the dead.
+/* excl and link: a regular file that exists while the lock is held.  excl's has the record in it.
+ * link's is that of mail programs, and must contain only a PID: some of them fail at more than 16
+ * bytes, others then never take over from the dead.
  *
- * Four ways to publish it under the lock's name, none of which replaces a file that is there; each is
- * for file systems on which the one before does not work:
+ * Four ways to publish it under the lock's name, none of which replaces a file that is there; each
+ * is for file systems on which the one before does not work:
  *
- * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): written and flocked before
- *    others see it, and gone if we are killed before that;
+ * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): written and flocked
+ * before others see it, and gone if we are killed before that;
  * 2. a file with a temporary name, which gets the lock's by link(2): NFS;
  * 3. the same by renameat2(2) with RENAME_NOREPLACE: FAT, which has no hard links;
  * 4. open(2) with O_EXCL under the lock's own name, empty for a moment.
@@ -35,9 +35,12 @@ static int plainfile_make(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
 
-	lock->fd = publish_set_up(lock, lockdir_create_file(lock, lock->files.state->temporary, mode), mode);
+	lock->fd = publish_set_up(lock,
+	    lockdir_create_file(lock, lock->files.state->temporary, mode), mode);
 	CRASH_POINT("plainfile.made");
-	return lock->fd >= 0 ? 0 : lockdir_failed(error, ERROR_CREATE, "cannot create a file in its directory");
+	return lock->fd >= 0
+	           ? 0
+	           : lockdir_failed(error, ERROR_CREATE, "cannot create a file in its directory");
 }
 
 static int plainfile_remove(struct lock *lock, int fd)
@@ -46,9 +49,10 @@ static int plainfile_remove(struct lock *lock, int fd)
 	return call_unlink(lock->files.directory, lock->id.entry, 0);
 }
 
-/* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What stat(2) says of
- * the name can be old there, and on CIFS wrong, if a removed file still has it: open(2) asks the server.  (A link
- * count of two proves nothing: somebody may just have copied the directory with hard links.) */
+/* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
+ * stat(2) says of the name can be old there, and on CIFS wrong, if a removed file still has it:
+ * open(2) asks the server.  (A link count of two proves nothing: somebody may just have copied the
+ * directory with hard links.) */
 static bool is_linked(const struct lock *lock)
 {
 	int fd = call_open(lock->files.directory, lock->id.entry,
@@ -64,7 +68,8 @@ static bool is_linked(const struct lock *lock)
 static enum outcome plainfile_make_empty(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
-	int fd = call_open(lock->files.directory, lock->id.entry, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	int fd = call_open(lock->files.directory, lock->id.entry,
+	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 
 	if (fd < 0)
 		return lockdir_not_named(error);
@@ -111,9 +116,9 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 
 #define PLAIN_FILE \
 	.what = "a regular file with its holder's PID", .type = S_IFREG, .make = plainfile_make, \
-	.write = publish_record, .publish = plainfile_publish, .make_empty = plainfile_make_empty, .attempt = takeover_attempt, \
-	.read = lockdir_read_record, .is_ours = lockdir_is_ours, .remove = plainfile_remove, \
-	.beat = object_beat
+	.write = publish_record, .publish = plainfile_publish, .make_empty = plainfile_make_empty, \
+	.attempt = takeover_attempt, .read = lockdir_read_record, .is_ours = lockdir_is_ours, \
+	.remove = plainfile_remove, .beat = object_beat
 
 const struct method method_excl = {
     .name = "excl",

@@ -31,7 +31,8 @@ int publish_link(const struct lock *lock, int fd)
 	int result;
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	UNINTERRUPTED(result, *temporary != '\0'
+	UNINTERRUPTED(result,
+	    *temporary != '\0'
 		? linkat(lock->files.directory, temporary, lock->files.directory, lock->id.entry, 0)
 		: linkat(AT_FDCWD, path, lock->files.directory, lock->id.entry, AT_SYMLINK_FOLLOW));
 	return result;
@@ -47,8 +48,8 @@ int publish_flock(int fd)
 	return 0;
 }
 
-/* The object is made before the command is started, because the command inherits its descriptor; the record is
- * written after that, because it names the command. */
+/* The object is made before the command is started, because the command inherits its descriptor;
+ * the record is written after that, because it names the command. */
 int publish_prepare(struct lock *lock, struct error *error)
 {
 	if (lock->fd >= 0 || lock->files.state->object->make == NULL)
@@ -72,7 +73,8 @@ int publish_describe(struct lock *lock, struct error *error)
 		child->pid = pid;
 	}
 	record_describe(&lock->files.state->record, child->pid);
-	lock->files.state->record.flocked = lock->files.state->local && lock->files.state->inherited;
+	lock->files.state->record.flocked =
+	    lock->files.state->local && lock->files.state->inherited;
 	return 0;
 }
 
@@ -83,7 +85,8 @@ int publish_record(const struct lock *lock, int fd, struct error *error)
 	size_t length = record_write(&lock->files.state->record, method, text);
 	ssize_t put;
 
-	UNINTERRUPTED(put, FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
+	UNINTERRUPTED(put,
+	    FAULT_POINT("plainfile.write") ? -1 : descriptor_write(fd, text, length, 0));
 	if (put == (ssize_t)length)
 		return 0;
 	if (put >= 0)
@@ -100,11 +103,13 @@ static int make_ready(struct lock *lock, struct error *error)
 	if (publish_prepare(lock, error) != 0 || publish_describe(lock, error) != 0)
 		return -1;
 	if (lock->fd >= 0) {
-		if (file->object->write(lock, lock->fd, error) != 0) /* A2 and D1: write the record */
+		/* A2 and D1: write the record */
+		if (file->object->write(lock, lock->fd, error) != 0)
 			return -1;
 		CRASH_POINT("publish.written");
-		/* A3 and D1: flock it.  No other process can have it flocked, unless a temporary name let it open the
-		 * object.  Off local file systems there may be no flock: then the record alone has to prove life. */
+		/* A3 and D1: flock it.  No other process can have it flocked, unless a temporary
+		 * name let it open the object.  Off local file systems there may be no flock: then
+		 * the record alone has to prove life. */
 		if (!file->by_age && publish_flock(lock->fd) != 0 && file->local)
 			return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
 		CRASH_POINT("publish.flocked");
@@ -152,9 +157,9 @@ static enum outcome flock_empty(const struct lock *lock, struct error *error)
 	return error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
 }
 
-/* The command was started before, and has not got FD: the flock does not last as long as the command
- * does, and the record says so.  FD, -1 for a directory, may have to be moved: our own object, which is not needed
- * any more, makes room for it first. */
+/* The command was started before, and has not got FD: the flock does not last as long as the
+ * command does, and the record says so.  FD, -1 for a directory, may have to be moved: our own
+ * object, which is not needed any more, makes room for it first. */
 enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error)
 {
 	enum outcome outcome;
@@ -162,20 +167,25 @@ enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error 
 	discard_temporary(lock);
 	close_object(lock);
 	if (fd < 0)
-		fd = call_open(lock->files.directory, lock->id.entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+		fd = call_open(lock->files.directory, lock->id.entry,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	lock->fd = descriptor_above_standard(fd);
 	if (lock->fd < 0)
-		return errno == ENOENT ? AGAIN : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
+		return errno == ENOENT
+		           ? AGAIN
+		           : lockdir_failed(error, ERROR_CREATE, "cannot open what we have made");
 	outcome = flock_empty(lock, error);
 	lock->files.state->inherited = lock->files.state->record.flocked = false;
 	if (outcome == TAKEN && lock->spec->exact_mode && fchmod(lock->fd, mode) != 0)
 		outcome = error_set(error, ERROR_CREATE, "cannot set the mode");
 	if (outcome == TAKEN)
-		outcome = lock->files.state->object->write(lock, lock->fd, error) == 0 ? TAKEN : FAILED;
-	/* The name may mean another process's lock by now, as a directory with a record in it always does: that lock
-	 * is not removed. */
+		outcome =
+		    lock->files.state->object->write(lock, lock->fd, error) == 0 ? TAKEN : FAILED;
+	/* The name may mean another process's lock by now, as a directory with a record in it
+	 * always does: that lock is not removed. */
 	if (outcome == FAILED && lockdir_is_ours(lock))
-		call_unlink(lock->files.directory, lock->id.entry, lock->files.state->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
+		call_unlink(lock->files.directory, lock->id.entry,
+		    lock->files.state->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
 	if (outcome == AGAIN)
 		close_object(lock);
 	return outcome;
@@ -200,17 +210,20 @@ enum outcome publish_renamed(struct lock *lock, struct error *error)
 {
 	int result;
 
-	UNINTERRUPTED(result, FAULT_POINT("publish.rename") ? -1
-		: rename_noreplace(lock->files.directory, lock->files.state->temporary, lock->id.entry));
+	UNINTERRUPTED(result, FAULT_POINT("publish.rename")
+				  ? -1
+				  : rename_noreplace(lock->files.directory,
+					lock->files.state->temporary, lock->id.entry));
 	if (result != 0)
-		return publish_unsupported() ? lock->files.state->object->make_empty(lock, error) : lockdir_not_named(error);
+		return publish_unsupported() ? lock->files.state->object->make_empty(lock, error)
+		                             : lockdir_not_named(error);
 	lock->files.state->temporary[0] = '\0';
 	return TAKEN;
 }
 
-/* On some file systems (FUSE) a flock that was taken through one name, or before there was one, does
- * not meet one that was taken through another.  There the lock is flocked once more, through its own
- * name: that flock is what others meet. */
+/* On some file systems (FUSE) a flock that was taken through one name, or before there was one,
+ * does not meet one that was taken through another.  There the lock is flocked once more, through
+ * its own name: that flock is what others meet. */
 static void flock_by_name(struct lock *lock)
 {
 	struct file_lock *file = lock->files.state;
@@ -218,18 +231,20 @@ static void flock_by_name(struct lock *lock)
 
 	if (file->local || file->by_age || lock->fd < 0)
 		return;
-	file->second = call_open(lock->files.directory, lock->id.entry, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
+	file->second = call_open(lock->files.directory, lock->id.entry,
+	    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind, 0);
 	if (file->second < 0 || call_try_flock(file->second) == 0)
 		return;
 	close(file->second);
 	file->second = -1;
 }
 
-/* Where the name does not mean our object (sshfs numbers files by their names), no loss could be told from
- * a lock that is held. */
+/* Where the name does not mean our object (sshfs numbers files by their names), no loss could be
+ * told from a lock that is held. */
 static enum outcome refuse_identity(struct lock *lock, struct error *error)
 {
-	int fd = call_open(lock->files.directory, lock->id.entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	int fd = call_open(lock->files.directory, lock->id.entry,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	struct record record = {.kind = RECORD_JUNK};
 
 	if (fd < 0)
@@ -240,14 +255,16 @@ static enum outcome refuse_identity(struct lock *lock, struct error *error)
 		return AGAIN; /* another process has removed ours and taken the lock */
 	call_unlink(lock->files.directory, lock->id.entry, 0);
 	return error_plain(error, ERROR_UNAVAILABLE,
-	    "on this file system a file that is linked or renamed counts as another one: use -m mkdir or symlink");
+	    "on this file system a file that is linked or renamed counts as another one: use -m "
+	    "mkdir or symlink");
 }
 
 static enum outcome publish(struct lock *lock, struct error *error)
 {
 	enum outcome outcome = lock->files.state->object->publish(lock, error);
 
-	if (outcome == TAKEN && !lock->files.state->local && lock->files.state->object->type == S_IFREG &&
+	if (outcome == TAKEN && !lock->files.state->local &&
+	    lock->files.state->object->type == S_IFREG &&
 	    (FAULT_POINT("publish.identity") || !lockdir_is_ours(lock)))
 		outcome = refuse_identity(lock, error);
 	if (outcome == TAKEN) {
@@ -278,8 +295,8 @@ enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error
 
 /* ---- holding it, and letting go ---- */
 
-/* After a look at our lock's name: does errno say that it is another's, or gone?  EEXIST: another file has the name;
- * EINVAL: no symbolic link has it.  EACCES and EIO say nothing of the lock. */
+/* After a look at our lock's name: does errno say that it is another's, or gone?  EEXIST: another
+ * file has the name; EINVAL: no symbolic link has it.  EACCES and EIO say nothing of the lock. */
 static bool is_lost(int errnum)
 {
 	return errnum == ENOENT || errnum == ESTALE || errnum == EEXIST || errnum == EINVAL;
@@ -288,7 +305,8 @@ static bool is_lost(int errnum)
 /* A lock that was named twice is held once; the other has nothing to lose. */
 bool object_owned(struct lock *lock)
 {
-	return !lock->files.state->held || lock->files.state->object->is_ours(lock) || !is_lost(errno);
+	return !lock->files.state->held || lock->files.state->object->is_ours(lock) ||
+	       !is_lost(errno);
 }
 
 void object_beat(struct lock *lock)
@@ -296,15 +314,16 @@ void object_beat(struct lock *lock)
 	futimens(lock->fd, NULL); /* by descriptor: never another holder's lock */
 }
 
-/* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.  R3: LOCK_UN releases
- * the flock for all processes that share it, because waiters sleep in it, and a process that the command left behind
- * may have inherited it. */
+/* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock. R3:
+ * LOCK_UN releases the flock for all processes that share it, because waiters sleep in it, and a
+ * process that the command left behind may have inherited it. */
 static void remove_object(struct lock *lock)
 {
 	const struct object *object = lock->files.state->object;
-	/* By age, a process that has found our lock old may be about to remove whatever has its name: the release
-	 * waits for it, for a second at most. */
-	bool guarded = !lock->files.state->by_age || publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK;
+	/* By age, a process that has found our lock old may be about to remove whatever has its
+	 * name: the release waits for it, for a second at most. */
+	bool guarded =
+	    !lock->files.state->by_age || publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK;
 	int removed = -1;
 
 	if (guarded && object->is_ours(lock)) {

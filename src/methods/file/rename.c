@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One file with two names: it is called LOCK ("at home") while the lock is free.  To take the lock is to
- * rename the file to LOCK.held ("away"), to release it is to rename it back.  The holder has the file
- * under flock(2) as well: a file that is away and not flocked was a dead holder's.
+/* One file with two names: it is called LOCK ("at home") while the lock is free.  To take the lock
+ * is to rename the file to LOCK.held ("away"), to release it is to rename it back.  The holder has
+ * the file under flock(2) as well: a file that is away and not flocked was a dead holder's.
  *
  * The record is written before the file goes away, and erased after it has come back: it is never
  * away without one.  Only --init makes the file, because neither name may show during a rename. */
@@ -40,7 +40,8 @@ static int open_file(const struct lock *lock)
 	int fd = -1;
 
 	for (int tries = 0; fd < 0 && tries < 1000; tries++) {
-		fd = openat(lock->files.directory, tries % 2 == 0 ? lock->id.entry : lock->files.state->away, FILE_FLAGS);
+		fd = openat(lock->files.directory,
+		    tries % 2 == 0 ? lock->id.entry : lock->files.state->away, FILE_FLAGS);
 		if (fd < 0 && errno != ENOENT && errno != EINTR)
 			break;
 	}
@@ -50,20 +51,23 @@ static int open_file(const struct lock *lock)
 /* TAKEN; BUSY: another process has it or, with SLEEP, a signal ended the sleep; FAILED. */
 static enum outcome flock_file(int fd, enum wait wait, struct error *error)
 {
-	if (!FAULT_POINT("rename.flock") && (wait == TRY ? call_try_flock(fd) : flock(fd, LOCK_EX)) == 0)
+	if (!FAULT_POINT("rename.flock") &&
+	    (wait == TRY ? call_try_flock(fd) : flock(fd, LOCK_EX)) == 0)
 		return TAKEN;
 	if (errno == EWOULDBLOCK || errno == EINTR)
 		return BUSY;
-	return error_set(error, ERROR_UNAVAILABLE, "use -m link or excl: flock(2), which guards the lock file, fails here");
+	return error_set(error, ERROR_UNAVAILABLE,
+	    "use -m link or excl: flock(2), which guards the lock file, fails here");
 }
 
-/* --init: make the file, unless there is one.  It is flocked before it has its name: no process can take it until we know
- * that there is no other file away. */
+/* --init: make the file, unless there is one.  It is flocked before it has its name: no process can
+ * take it until we know that there is no other file away. */
 static int make_file(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
 	const mode_t mode = lock->spec->create_mode;
-	int fd = publish_set_up(lock, lockdir_create_file(lock, file->temporary, mode), mode), result = 0;
+	int fd = publish_set_up(lock, lockdir_create_file(lock, file->temporary, mode), mode),
+	    result = 0;
 	struct stat other;
 
 	if (fd < 0)
@@ -82,28 +86,31 @@ static int make_file(struct lock *lock, struct error *error)
 	return result;
 }
 
-/* Rename the file, which is under our flock, from FROM to TO, which is not replaced.  Without RENAME_NOREPLACE our flock on
- * the only file keeps others from making TO between the look and the call.  Returns 0, or -1 with errno set. */
+/* Rename the file, which is under our flock, from FROM to TO, which is not replaced.  Without
+ * RENAME_NOREPLACE our flock on the only file keeps others from making TO between the look and the
+ * call.  Returns 0, or -1 with errno set. */
 static int move_file(const struct lock *lock, const char *from, const char *to)
 {
 	struct stat other;
 	int result;
 
-	UNINTERRUPTED(result, FAULT_POINT("rename.rename") ? -1 : rename_noreplace(lock->files.directory, from, to));
+	UNINTERRUPTED(result,
+	    FAULT_POINT("rename.rename") ? -1 : rename_noreplace(lock->files.directory, from, to));
 	if (result == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
 	if (fstatat(lock->files.directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0) {
-		errno = lockdir_same(lock, from, lock->fd) ? EEXIST : ENOENT; /* a script was faster */
+		/* a script was faster */
+		errno = lockdir_same(lock, from, lock->fd) ? EEXIST : ENOENT;
 		return -1;
 	}
 	UNINTERRUPTED(result, renameat(lock->files.directory, from, lock->files.directory, to));
 	return result;
 }
 
-/* Is LOCK->fd, which is at home, the file of such a lock?  Our record will be written over its contents: they must be
- * empty, a record that was not erased (RECORD_FULL), or a script's PID. */
+/* Is LOCK->fd, which is at home, the file of such a lock?  Our record will be written over its
+ * contents: they must be empty, a record that was not erased (RECORD_FULL), or a script's PID. */
 static int check_file(const struct lock *lock, struct error *error)
 {
 	const int64_t longest_pid = 16;
@@ -112,8 +119,8 @@ static int check_file(const struct lock *lock, struct error *error)
 
 	lock->files.state->object->read(lock->fd, &record);
 	if (record.kind == RECORD_EMPTY || record.kind == RECORD_FULL ||
-	    (record.kind == RECORD_PID && record.host[0] == '\0' &&
-		fstat(lock->fd, &status) == 0 && status.st_size <= longest_pid))
+	    (record.kind == RECORD_PID && record.host[0] == '\0' && fstat(lock->fd, &status) == 0 &&
+		status.st_size <= longest_pid))
 		return 0;
 	return error_plain(error, ERROR_OPEN,
 	    "is no lock file: there is something in it that would be lost; left alone");
@@ -165,7 +172,8 @@ static int rename_prepare(struct lock *lock, struct error *error)
 	return 0;
 }
 
-/* The command, at its start barrier, shares our flock: LOCK_UN, or it would keep the file from us. */
+/* The command, at its start barrier, shares our flock: LOCK_UN, or it would keep the file from
+ * us. */
 static void rename_close(struct lock *lock)
 {
 	flock(lock->fd, LOCK_UN);
@@ -195,8 +203,9 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 	if (errno == ENOENT)
 		return AGAIN;
 	if (errno == EEXIST)
-		return error_plain(error, ERROR_OPEN, "there are two lock files, this one and one with .held "
-						    "behind it: remove one");
+		return error_plain(error, ERROR_OPEN,
+		    "there are two lock files, this one and one with .held "
+		    "behind it: remove one");
 	return lockdir_failed(error, ERROR_CREATE, "cannot rename the lock file");
 }
 
@@ -228,8 +237,8 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 	return TAKEN;
 }
 
-/* Rename the file back for a dead holder.  A user who may not rename the file (another's, in a sticky directory)
- * could not release it either. */
+/* Rename the file back for a dead holder.  A user who may not rename the file (another's, in a
+ * sticky directory) could not release it either. */
 static enum outcome rename_back(struct lock *lock, enum wait wait, struct error *error)
 {
 	if (move_file(lock, lock->files.state->away, lock->id.entry) == 0) {
@@ -242,7 +251,8 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 	return takeover_wait(lock, lock->fd, wait, 0);
 }
 
-/* May the lock, whose file is away, be taken over?  HOLDER becomes a living process to wait for; 0: none is known. */
+/* May the lock, whose file is away, be taken over?  HOLDER becomes a living process to wait for; 0:
+ * none is known. */
 static bool rename_is_left(struct lock *lock, pid_t *holder)
 {
 	struct stat status;
@@ -252,7 +262,8 @@ static bool rename_is_left(struct lock *lock, pid_t *holder)
 
 	lockdir_read_record(lock->fd, &record);
 	fstat(lock->fd, &status);
-	/* A script only renames it: a record much older than that may be another's, whose end proves nothing. */
+	/* A script only renames it: a record much older than that may be another's, whose end
+	 * proves nothing. */
 	renamed = status.st_ctim.tv_sec > status.st_mtim.tv_sec + 10;
 	if (record.kind != RECORD_FULL)
 		takeover_note_naming(&status);
@@ -335,7 +346,8 @@ static int rename_inspect(const struct lock *lock, struct lock_info *info, struc
 			takeover_note_naming(&info->status);
 		if (info->there)
 			return 0;
-		if (fstatat(lock->files.directory, lock->id.entry, &status, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(lock->files.directory, lock->id.entry, &status, AT_SYMLINK_NOFOLLOW) ==
+		    0)
 			return S_ISREG(status.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
 	}
 	return error_plain(error, ERROR_OPEN,

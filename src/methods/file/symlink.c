@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A symbolic link whose target is the record.  It cannot be flocked: the holder is dead when both the
- * command and the semlock that releases the lock are.  Processes that take over from a dead holder
- * exclude each other by a file beside it, the guard (.LOCK.guard), which is flocked and then removed.
- * The S steps are those of the model tests/models/semlock_symlink.pml.
+/* A symbolic link whose target is the record.  It cannot be flocked: the holder is dead when both
+ * the command and the semlock that releases the lock are.  Processes that take over from a dead
+ * holder exclude each other by a file beside it, the guard (.LOCK.guard), which is flocked and then
+ * removed. The S steps are those of the model tests/models/semlock_symlink.pml.
  *
- * A release takes no guard: while we live no process can find us dead, and a process that was stopped
- * with the guard cannot delay us (STOP in that model).  Only a waiter with --stale could remove our
- * lock by its age: with --stale, signs of life and the release take the guard, too, but wait for it for
- * a second at most (tests/models/existlock.pml, RELGUARD and HBGUARD). */
+ * A release takes no guard: while we live no process can find us dead, and a process that was
+ * stopped with the guard cannot delay us (STOP in that model).  Only a waiter with --stale could
+ * remove our lock by its age: with --stale, signs of life and the release take the guard, too, but
+ * wait for it for a second at most (tests/models/existlock.pml, RELGUARD and HBGUARD). */
 #include <config.h>
 
 #include <errno.h>
@@ -29,11 +29,12 @@ struct existing {
 	struct stat status;
 };
 
-/* Returns false, with errno set, if it cannot be read: as the functions below, which set it to ENOENT if the
- * link has another target. */
+/* Returns false, with errno set, if it cannot be read: as the functions below, which set it to
+ * ENOENT if the link has another target. */
 static bool read_target(const struct lock *lock, struct existing *existing)
 {
-	ssize_t length = readlinkat(lock->files.directory, lock->id.entry, existing->target, sizeof existing->target);
+	ssize_t length = readlinkat(lock->files.directory, lock->id.entry, existing->target,
+	    sizeof existing->target);
 
 	existing->length = length < 0 ? 0 : (size_t)length;
 	return length >= 0;
@@ -46,7 +47,8 @@ static bool is_unchanged(const struct lock *lock, const struct existing *existin
 	if (!read_target(lock, &now))
 		return false;
 	errno = ENOENT;
-	return now.length == existing->length && memcmp(now.target, existing->target, now.length) == 0;
+	return now.length == existing->length &&
+	       memcmp(now.target, existing->target, now.length) == 0;
 }
 
 static bool is_ours(const struct lock *lock)
@@ -59,13 +61,14 @@ static bool is_ours(const struct lock *lock)
 
 /* ---- the guard ---- */
 
-/* Take LOCK's guard by FLOCK_FILE, and put its name into NAME.  Returns its descriptor, or -1 with errno set:
- * EWOULDBLOCK if another process has it.  The process that had the guard before us removes it, perhaps
- * before we have flocked it: then it is opened afresh. */
+/* Take LOCK's guard by FLOCK_FILE, and put its name into NAME.  Returns its descriptor, or -1 with
+ * errno set: EWOULDBLOCK if another process has it.  The process that had the guard before us
+ * removes it, perhaps before we have flocked it: then it is opened afresh. */
 static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock_file)(int fd))
 {
 	/* NFS: see takeover.c */
-	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (lock->files.state->local ? O_RDONLY : O_RDWR);
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY |
+	                  (lock->files.state->local ? O_RDONLY : O_RDWR);
 	int fd, errnum;
 
 	snprintf(name, NAME_SIZE, ".%.200s.guard", lock->id.entry);
@@ -73,7 +76,8 @@ static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock
 		do { /* without O_CREAT first: see fs.protected_regular */
 			fd = openat(lock->files.directory, name, flags);
 			if (fd < 0 && errno == ENOENT)
-				fd = openat(lock->files.directory, name, flags | O_CREAT | O_EXCL, lock->files.state->local ? 0444 : 0666);
+				fd = openat(lock->files.directory, name, flags | O_CREAT | O_EXCL,
+				    lock->files.state->local ? 0444 : 0666);
 		} while (fd < 0 && (errno == EEXIST || errno == EINTR));
 		if (fd < 0)
 			return -1;
@@ -108,17 +112,18 @@ static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
 
-/* S4: judge again under the guard.  The same record means the same holder, and a dead one stays dead; but with --stale
- * the holder may have given a sign of life before we had the guard. */
+/* S4: judge again under the guard.  The same record means the same holder, and a dead one stays
+ * dead; but with --stale the holder may have given a sign of life before we had the guard. */
 static bool still_allowed(struct lock *lock, struct existing *existing)
 {
 	return is_unchanged(lock, existing) &&
-	       (lock->spec->stale == 0 || takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
+	       (lock->spec->stale == 0 ||
+		   takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
 }
 
-/* S3 to S6: take the guard, judge again, remove the link, leave the guard.  The holder has been found dead BEFORE the
- * record is compared under the guard.  A process needs the guard for a moment only, unless it has been stopped;
- * meanwhile the holder may release the lock. */
+/* S3 to S6: take the guard, judge again, remove the link, leave the guard.  The holder has been
+ * found dead BEFORE the record is compared under the guard.  A process needs the guard for a moment
+ * only, unless it has been stopped; meanwhile the holder may release the lock. */
 static enum outcome symlink_take_over(struct lock *lock, struct existing *existing, enum wait wait,
     struct error *error)
 {
@@ -131,7 +136,8 @@ static enum outcome symlink_take_over(struct lock *lock, struct existing *existi
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
 	if (guard >= 0 && still_allowed(lock, existing))
-		result = call_unlink(lock->files.directory, lock->id.entry, 0); /* S5: remove the link */
+		/* S5: remove the link */
+		result = call_unlink(lock->files.directory, lock->id.entry, 0);
 	CRASH_POINT("symlink.removed");
 	if (guard >= 0 && result == 0) {
 		guard_leave(lock, guard, name);
@@ -149,8 +155,8 @@ static int symlink_cannot_read(const struct lock *lock, struct error *error)
 	return error_set(error, ERROR_OPEN, "cannot look at the lock");
 }
 
-/* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock has
- * removed the lock.  That semlock's end comes too late for a wake-up: poll first. */
+/* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock
+ * has removed the lock.  That semlock's end comes too late for a wake-up: poll first. */
 static enum outcome await_holder(struct lock *lock, const struct existing *existing)
 {
 	const struct record *record = &existing->record;
@@ -186,14 +192,17 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 	return foreign_holder_await(lock, 0, false);
 }
 
-/* S1: make the link.  NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own link. */
+/* S1: make the link.  NFS: the reply can get lost, and a second attempt then fails with EEXIST for
+ * our own link. */
 static enum outcome symlink_publish(struct lock *lock, struct error *error)
 {
 	char target[RECORD_LONGEST];
 	int made;
 
 	record_write_line(&lock->files.state->record, target);
-	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink") ? -1 : symlinkat(target, lock->files.directory, lock->id.entry));
+	UNINTERRUPTED(made, FAULT_POINT("symlink.symlink")
+				? -1
+				: symlinkat(target, lock->files.directory, lock->id.entry));
 	if (made != 0 && errno != EEXIST)
 		return lockdir_not_named(error);
 	return made == 0 || is_ours(lock) ? TAKEN : AGAIN;
@@ -206,16 +215,18 @@ static enum outcome symlink_idle(struct lock *lock, struct error *error)
 	(void)error;
 	if (!read_target(lock, &existing))
 		return errno == ENOENT ? TAKEN : BUSY;
-	return takeover_allowed(lock, symlink_judge(lock, &existing), &existing.status) ? TAKEN : BUSY;
+	return takeover_allowed(lock, symlink_judge(lock, &existing), &existing.status) ? TAKEN
+	                                                                                : BUSY;
 }
 
-/* A process that keeps the guard from us was stopped between finding our lock old and removing it: when
- * it goes on it removes whatever is there.  So our lock stays; once we have ended it is a dead
+/* A process that keeps the guard from us was stopped between finding our lock old and removing it:
+ * when it goes on it removes whatever is there.  So our lock stays; once we have ended it is a dead
  * holder's, for the next one to take over. */
 static int symlink_remove(struct lock *lock, int fd)
 {
 	char name[NAME_SIZE];
-	int guard = lock->spec->stale > 0 ? guard_take(lock, name, publish_flock) : -1, result = -1, errnum;
+	int guard = lock->spec->stale > 0 ? guard_take(lock, name, publish_flock) : -1, result = -1,
+	    errnum;
 
 	(void)fd;
 	if (lock->spec->stale > 0 && guard < 0 && errno == EWOULDBLOCK)

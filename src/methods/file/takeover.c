@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The I steps are those of the model tests/models/semlock_file.pml, which proves their order: flock the
- * object, then judge its record, and only THEN compare name and descriptor.  In any other order a
- * lock can be removed that another process has taken in the meantime. */
+/* The I steps are those of the model tests/models/semlock_file.pml, which proves their order: flock
+ * the object, then judge its record, and only THEN compare name and descriptor.  In any other order
+ * a lock can be removed that another process has taken in the meantime. */
 #include <config.h>
 
 #include <errno.h>
@@ -31,12 +31,12 @@ struct existing {
 /* ---- a holder that does not use flock(2) ----
  *
  * inotify reports changes of the directory, a pidfd the holder's death.  Either can be missing (no
- * permission, no such call, a holder on another host), and neither reports that a lock has grown old.
- * So the waiter looks at the lock every second as well; without notification after a millisecond,
- * then ever less often, up to every tenth of a second.
+ * permission, no such call, a holder on another host), and neither reports that a lock has grown
+ * old. So the waiter looks at the lock every second as well; without notification after a
+ * millisecond, then ever less often, up to every tenth of a second.
  *
- * The kernel takes ten milliseconds to close an inotify descriptor: it is opened for foreign holders
- * only, and closed after the release. */
+ * The kernel takes ten milliseconds to close an inotify descriptor: it is opened for foreign
+ * holders only, and closed after the release. */
 
 int foreign_holder_listen(struct lock *lock)
 {
@@ -117,7 +117,8 @@ enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_i
 		foreign_holder_listen(lock);
 		file->pause = 1;
 	} else {
-		outcome = sleep_until_change(lock, process, dies_with_it || (file->notify >= 0 && file->local));
+		outcome = sleep_until_change(lock, process,
+		    dies_with_it || (file->notify >= 0 && file->local));
 	}
 	if (process >= 0)
 		close(process);
@@ -179,7 +180,8 @@ bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat
 {
 	if (verdict == DEAD)
 		return true;
-	return verdict == UNKNOWN && lock->spec->stale > 0 && age_of(lock, status, 0) > lock->spec->stale;
+	return verdict == UNKNOWN && lock->spec->stale > 0 &&
+	       age_of(lock, status, 0) > lock->spec->stale;
 }
 
 /* ---- taking over ---- */
@@ -195,7 +197,8 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 		return AGAIN;
 	case EACCES:
 	case EPERM:
-		if (fstatat(lock->files.directory, lock->id.entry, &there, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(lock->files.directory, lock->id.entry, &there, AT_SYMLINK_NOFOLLOW) ==
+		    0)
 			return BUSY; /* held, by a process of another user */
 		if (errno == ENOENT)
 			return AGAIN;
@@ -215,7 +218,8 @@ static int open_name(const struct lock *lock)
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, fd = -1;
 
 	if (lock->files.state->object->type == S_IFDIR)
-		return openat(lock->files.directory, lock->id.entry, O_RDONLY | O_DIRECTORY | flags);
+		return openat(lock->files.directory, lock->id.entry,
+		    O_RDONLY | O_DIRECTORY | flags);
 	if (!lock->files.state->local)
 		fd = openat(lock->files.directory, lock->id.entry, O_RDWR | flags);
 	return fd >= 0 ? fd : openat(lock->files.directory, lock->id.entry, O_RDONLY | flags);
@@ -228,7 +232,8 @@ static enum outcome open_existing(struct lock *lock, struct existing *existing, 
 	if (existing->fd < 0)
 		return takeover_cannot_open(lock, error);
 	if (fstat(existing->fd, &existing->status) != 0)
-		return takeover_cannot_open(lock, error); /* FUSE and NFS: an open file can be gone */
+		/* FUSE and NFS: an open file can be gone */
+		return takeover_cannot_open(lock, error);
 	if ((existing->status.st_mode & S_IFMT) != lock->files.state->object->type)
 		return lockdir_not_a_lock(lock, error);
 	return TAKEN;
@@ -250,7 +255,8 @@ enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid)
 	return wait == TRY ? BUSY : foreign_holder_await(lock, pid, false);
 }
 
-/* On the server itself, the flock of an NFS client is a record lock: a PID that is dead here may be alive there. */
+/* On the server itself, the flock of an NFS client is a record lock: a PID that is dead here may be
+ * alive there. */
 static bool has_record_lock(int fd)
 {
 	struct flock bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -258,29 +264,34 @@ static bool has_record_lock(int fd)
 	return fcntl(fd, F_OFD_GETLK, &bytes) == 0 && bytes.l_type != F_UNLCK;
 }
 
-/* I3: flock the object.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release or death. */
+/* I3: flock the object.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release
+ * or death. */
 static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
 {
 	if (call_try_flock(existing->fd) == 0)
-		return lock->files.state->local && has_record_lock(existing->fd) ? takeover_wait(lock, existing->fd, wait, 0)
-									 : TAKEN;
+		return lock->files.state->local && has_record_lock(existing->fd)
+		           ? takeover_wait(lock, existing->fd, wait, 0)
+		           : TAKEN;
 	if (errno != EWOULDBLOCK || lock->files.state->by_age)
-		return takeover_wait(lock, existing->fd, wait, 0); /* no flock here: no safe takeover */
+		/* no flock here: no safe takeover */
+		return takeover_wait(lock, existing->fd, wait, 0);
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
 	return lockdir_same(lock, lock->id.entry, existing->fd) ? TAKEN : AGAIN;
 }
 
 /* I6: remove the name.  In a sticky directory only the owner may remove it. */
-static enum outcome remove_existing(struct lock *lock, const struct existing *existing, enum wait wait,
-    struct error *error)
+static enum outcome remove_existing(struct lock *lock, const struct existing *existing,
+    enum wait wait, struct error *error)
 {
 	if (lock->files.state->object->remove(lock, existing->fd) != 0 && errno != ENOENT) {
 		if (existing->record.pid > 0)
-			error_set(error, ERROR_CREATE, "its holder, process %ld, is dead, but the lock cannot be taken away",
+			error_set(error, ERROR_CREATE,
+			    "its holder, process %ld, is dead, but the lock cannot be taken away",
 			    (long)existing->record.pid);
 		else
-			error_set(error, ERROR_CREATE, "it names no process, and cannot be taken away");
+			error_set(error, ERROR_CREATE,
+			    "it names no process, and cannot be taken away");
 		return takeover_wait(lock, existing->fd, wait, 0);
 	}
 	CRASH_POINT("takeover.removed");
@@ -288,7 +299,8 @@ static enum outcome remove_existing(struct lock *lock, const struct existing *ex
 	return AGAIN;
 }
 
-static enum outcome await_holder(struct lock *lock, const struct existing *existing, enum wait wait, enum verdict verdict)
+static enum outcome await_holder(struct lock *lock, const struct existing *existing, enum wait wait,
+    enum verdict verdict)
 {
 	pid_t holder = wait == SLEEP && verdict == ALIVE ? record_awaited(&existing->record) : 0;
 
@@ -302,10 +314,12 @@ static enum outcome examine_existing(struct lock *lock, struct existing *existin
 	enum outcome outcome;
 
 	if (existing->record.kind == RECORD_ABSENT)
-		return error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock: left alone");
+		return error_plain(error, ERROR_OPEN,
+		    "is a directory of other files, and no lock: left alone");
 	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
 		return takeover_wait(lock, existing->fd, wait, 0);
-	if ((wait == TRY || lock->files.state->by_age) && !takeover_allowed(lock, verdict, &existing->status))
+	if ((wait == TRY || lock->files.state->by_age) &&
+	    !takeover_allowed(lock, verdict, &existing->status))
 		return await_holder(lock, existing, wait, verdict);
 	outcome = flock_existing(lock, existing, wait); /* I3: flock it */
 	if (outcome != TAKEN)
@@ -315,7 +329,8 @@ static enum outcome examine_existing(struct lock *lock, struct existing *existin
 	if (!takeover_allowed(lock, verdict, &existing->status))
 		return await_holder(lock, existing, wait, verdict);
 	CRASH_POINT("takeover.judged");
-	if (!lockdir_same(lock, lock->id.entry, existing->fd)) /* I5: compare the name after I4, the verdict */
+	/* I5: compare the name after I4, the verdict */
+	if (!lockdir_same(lock, lock->id.entry, existing->fd))
 		return AGAIN;
 	CRASH_POINT("takeover.compared");
 	return remove_existing(lock, existing, wait, error); /* I6: remove the name */
@@ -351,12 +366,13 @@ enum outcome takeover_idle(struct lock *lock, struct error *error)
 
 /* ---- only looking at it ---- */
 
-/* An O_PATH descriptor cannot be read from: the object is opened by name once more.  False: the name
- * means another object by now. */
+/* An O_PATH descriptor cannot be read from: the object is opened by name once more.  False: the
+ * name means another object by now. */
 static bool inspect_record(const struct lock *lock, const char *name, struct lock_info *info)
 {
 	int kind = lock->files.state->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;
-	int fd = openat(lock->files.directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | kind);
+	int fd = openat(lock->files.directory, name,
+	    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | kind);
 	struct stat status;
 
 	if (fd < 0)
@@ -369,7 +385,8 @@ static bool inspect_record(const struct lock *lock, const char *name, struct loc
 	return status.st_dev == info->status.st_dev && status.st_ino == info->status.st_ino;
 }
 
-int inspect_name(const struct lock *lock, const char *name, struct lock_info *info, struct error *error)
+int inspect_name(const struct lock *lock, const char *name, struct lock_info *info,
+    struct error *error)
 {
 	for (int tries = 0; tries < 100; tries++) {
 		lock_info_forget(info);

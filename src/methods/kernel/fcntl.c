@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* fcntl(2) record locks, in their two kinds, which exclude each other.
  *
- * "posix": the lock belongs to the process.  A child does not inherit it; it is gone as soon as the process closes
- * any descriptor of that file, even one that a library opened for a moment; and threads of one process do not exclude
- * each other.  So semlock opens the file once, keeps that descriptor to itself, and ties the command's life to its
- * own.  Programs such as dpkg use this kind.
+ * "posix": the lock belongs to the process.  A child does not inherit it; it is gone as soon as the
+ * process closes any descriptor of that file, even one that a library opened for a moment; and
+ * threads of one process do not exclude each other.  So semlock opens the file once, keeps that
+ * descriptor to itself, and ties the command's life to its own.  Programs such as dpkg use this
+ * kind.
  *
  * "ofd": the lock belongs to the open file description, like that of flock(2).
  *
- * A write lock needs a descriptor open for writing, a read lock one open for reading, and neither works on a
- * directory.  With -j, slot N is a write lock on byte N of the range: a lock of the whole range waits for all slots. */
+ * A write lock needs a descriptor open for writing, a read lock one open for reading, and neither
+ * works on a directory.  With -j, slot N is a write lock on byte N of the range: a lock of the
+ * whole range waits for all slots. */
 #include <config.h>
 
 #include <errno.h>
@@ -30,13 +32,14 @@ static enum outcome outcome_of(int result)
 		return BUSY;
 	if (errno != EDEADLK)
 		return FAILED;
-	/* EDEADLK: the kernel's search for deadlocks ends at ten processes, and can be wrong.  No lock was taken: try
-	 * again. */
+	/* EDEADLK: the kernel's search for deadlocks ends at ten processes, and can be wrong.  No
+	 * lock was taken: try again. */
 	nanosleep(&a_moment, NULL);
 	return BUSY;
 }
 
-static enum outcome lock_bytes(const struct lock *lock, enum wait wait, short type, struct range range)
+static enum outcome lock_bytes(const struct lock *lock, enum wait wait, short type,
+    struct range range)
 {
 	struct flock bytes = {
 	    .l_type = type,
@@ -45,7 +48,8 @@ static enum outcome lock_bytes(const struct lock *lock, enum wait wait, short ty
 	    .l_len = range.length,
 	};
 	const bool of_process = (lock->spec->method->can & OWNED_BY_PROCESS) != 0;
-	const int command = wait == TRY ? (of_process ? F_SETLK : F_OFD_SETLK) : (of_process ? F_SETLKW : F_OFD_SETLKW);
+	const int command = wait == TRY ? (of_process ? F_SETLK : F_OFD_SETLK)
+	                                : (of_process ? F_SETLKW : F_OFD_SETLKW);
 	int result;
 
 	do { /* over NFS, a signal can interrupt even a try */
@@ -59,7 +63,8 @@ static int fcntl_access(const struct lock *lock)
 	return lock->spec->mode == EXCLUSIVE || lock->spec->slots > 0 ? O_WRONLY : O_RDONLY;
 }
 
-static enum outcome take_bytes(struct lock *lock, enum wait wait, short type, struct range range, struct error *error)
+static enum outcome take_bytes(struct lock *lock, enum wait wait, short type, struct range range,
+    struct error *error)
 {
 	const char *failed = lock->spec->slots > 0 ? "cannot lock a slot" : "cannot lock";
 	enum outcome outcome = lock_bytes(lock, wait, type, range);
@@ -75,13 +80,15 @@ static enum outcome take_bytes(struct lock *lock, enum wait wait, short type, st
 		return error_plain(error, ERROR_LOCKABLE,
 		    fcntl_access(lock) == O_RDONLY
 			? "a shared fcntl lock needs a descriptor open for reading"
-			: "an exclusive fcntl lock, or a slot, needs a descriptor open for writing");
+			: "an exclusive fcntl lock, or a slot, needs a descriptor open for "
+			  "writing");
 	return error_set(error, ERROR_LOCKABLE, "%s", failed);
 }
 
 static enum outcome fcntl_take(struct lock *lock, enum wait wait, struct error *error)
 {
-	return take_bytes(lock, wait, lock->spec->mode == SHARED ? F_RDLCK : F_WRLCK, lock->spec->range, error);
+	return take_bytes(lock, wait, lock->spec->mode == SHARED ? F_RDLCK : F_WRLCK,
+	    lock->spec->range, error);
 }
 
 static int fcntl_drop(struct lock *lock, struct error *error)

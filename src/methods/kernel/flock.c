@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* flock(2).
  *
- * The lock belongs to the open file description: a child that inherits the descriptor holds it, too, and it is free
- * when the last copy is closed, however its process ended.  A slot (-j) is a shared flock, which excludes plain
- * exclusive holders, and a record lock of the same description on a byte beyond any program's data. */
+ * The lock belongs to the open file description: a child that inherits the descriptor holds it,
+ * too, and it is free when the last copy is closed, however its process ended.  A slot (-j) is a
+ * shared flock, which excludes plain exclusive holders, and a record lock of the same description
+ * on a byte beyond any program's data. */
 #include <config.h>
 
 #include <errno.h>
@@ -36,7 +37,8 @@ static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, stru
 	case EBADF:
 	case EIO:
 		/* On NFS, flock(2) is a record lock, and an exclusive one needs write access. */
-		if (lock->spec->name != NULL && lock->kernel.access == O_RDONLY && lock->spec->mode == EXCLUSIVE) {
+		if (lock->spec->name != NULL && lock->kernel.access == O_RDONLY &&
+		    lock->spec->mode == EXCLUSIVE) {
 			lock->kernel.access = O_RDWR;
 			return AGAIN;
 		}
@@ -53,7 +55,8 @@ static enum outcome flock_take(struct lock *lock, enum wait wait, struct error *
 	int operation = lock->spec->mode == SHARED ? LOCK_SH : LOCK_EX;
 
 	while (flock(lock->fd, wait == TRY ? operation | LOCK_NB : operation) != 0)
-		if (errno != EINTR || wait == SLEEP) /* over NFS, a signal can interrupt even a try */
+		/* over NFS, a signal can interrupt even a try */
+		if (errno != EINTR || wait == SLEEP)
 			return explain_failed_flock(lock, wait, error);
 	return TAKEN;
 }

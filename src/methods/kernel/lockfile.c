@@ -18,9 +18,9 @@
 #include "sys/file_system.h"
 #include "sys/files.h"
 
-/* O_NONBLOCK: open() of a FIFO without a writer would block.  O_NOCTTY: a terminal must not become ours.
- * Never O_TRUNC: the file may be somebody's data.  Without O_CLOEXEC from the start if it is inherited, which saves a
- * call: with a kernel lock, we exec only the command. */
+/* O_NONBLOCK: open() of a FIFO without a writer would block.  O_NOCTTY: a terminal must not become
+ * ours. Never O_TRUNC: the file may be somebody's data.  Without O_CLOEXEC from the start if it is
+ * inherited, which saves a call: with a kernel lock, we exec only the command. */
 static int open_flags(const struct lock *lock)
 {
 	bool inherited = lock->child != NULL && lock->child->inherits;
@@ -48,17 +48,21 @@ static int open_failed(struct error *error, const char *what)
 
 static int create_file(const struct lock *lock, const char *path, int flags, struct error *error)
 {
-	int fd = openat(AT_FDCWD, path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, lock->spec->create_mode);
+	int fd =
+	    openat(AT_FDCWD, path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, lock->spec->create_mode);
 	const char *directory;
 	char space[PATH_MAX];
 
 	if (fd < 0) {
 		if (errno == EISDIR)
-			error_plain(error, ERROR_OPEN, "there is no such directory, and its name ends in a slash");
+			error_plain(error, ERROR_OPEN,
+			    "there is no such directory, and its name ends in a slash");
 		else if (errno == ENOENT) {
-			/* The directory can exist and refuse new files: /dev/fd, or a directory that has been removed. */
+			/* The directory can exist and refuse new files: /dev/fd, or a directory
+			 * that has been removed. */
 			directory = path_directory(path, space);
-			error_plain(error, ERROR_OPEN, directory != NULL && access(directory, F_OK) == 0
+			error_plain(error, ERROR_OPEN,
+			    directory != NULL && access(directory, F_OK) == 0
 				? "is not there, and no file can be made in its directory"
 				: "cannot create: its directory is not there");
 		} else if (errno != EEXIST && errno != EINTR)
@@ -74,10 +78,10 @@ static int create_file(const struct lock *lock, const char *path, int flags, str
 	return fd;
 }
 
-/* K1: open the file, or create it.  Without O_CREAT first, and then only with O_EXCL: with fs.protected_regular even
- * root may not open another user's file in a sticky directory with O_CREAT.  *IS_LINK: PATH is a symbolic link, which
- * must be checked first.  -1 without an error: try again. (openat: the open of musl makes a second system call for
- * O_CLOEXEC.) */
+/* K1: open the file, or create it.  Without O_CREAT first, and then only with O_EXCL: with
+ * fs.protected_regular even root may not open another user's file in a sticky directory with
+ * O_CREAT.  *IS_LINK: PATH is a symbolic link, which must be checked first.  -1 without an error:
+ * try again. (openat: the open of musl makes a second system call for O_CLOEXEC.) */
 static int open_or_create(const struct lock *lock, const char *path, int flags, bool *is_link,
     struct error *error)
 {
@@ -91,7 +95,8 @@ static int open_or_create(const struct lock *lock, const char *path, int flags, 
 	if (errno == EACCES && lock->kernel.access != O_RDONLY)
 		error_set(error, ERROR_OPEN, "cannot open for writing, as this lock needs");
 	else if (errno == EISDIR)
-		error_plain(error, ERROR_LOCKABLE, "is a directory, and cannot be opened for writing as this lock needs");
+		error_plain(error, ERROR_LOCKABLE,
+		    "is a directory, and cannot be opened for writing as this lock needs");
 	else if (errno != EINTR)
 		open_failed(error, "cannot open");
 	return -1;
@@ -136,18 +141,22 @@ static int check_limits(const struct lock *lock, struct error *error)
 	if ((kind == FS_NETWORK || kind == FS_SHARED) && file_system_mount(lock->fd, &mount) &&
 	    file_system_hides_all_locks(&mount))
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    "on %s, other machines do not see a lock of the kernel: use -m mkdir", mount.type);
-	/* Another client may find the name in its cache, with the removed file behind it: a lock that it takes on
-	 * that file would stand beside one on the name's next file. */
+		    "on %s, other machines do not see a lock of the kernel: use -m mkdir",
+		    mount.type);
+	/* Another client may find the name in its cache, with the removed file behind it: a lock
+	 * that it takes on that file would stand beside one on the name's next file. */
 	if (lock->spec->to_be_removed && file_system_of(lock->fd) != FS_LOCAL)
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    "--rm: other machines may use this file system, and may see a removed file for a while: leave out --rm");
+		    "--rm: other machines may use this file system, and may see a removed file for "
+		    "a while: leave out --rm");
 	if (is_flock && S_ISDIR(lock->id.permissions) && lockfile_on_network(lock))
 		return error_plain(error, ERROR_LOCKABLE,
-		    "on a network file system a directory is locked for this machine alone: lock a file");
+		    "on a network file system a directory is locked for this machine alone: lock a "
+		    "file");
 	if (is_flock && lock->spec->slots > 0 && lockfile_on_network(lock))
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    "-j: on a network file system the slots of flock exclude each other: use -m ofd");
+		    "-j: on a network file system the slots of flock exclude each other: use -m "
+		    "ofd");
 	return 0;
 }
 
@@ -167,15 +176,17 @@ int lockfile_identify(struct lock *lock)
 	return 0;
 }
 
-#define IS_INODE(lock, file) ((file)->st_dev == (lock)->id.device && (file)->st_ino == (lock)->id.inode)
+#define IS_INODE(lock, file) \
+	((file)->st_dev == (lock)->id.device && (file)->st_ino == (lock)->id.inode)
 
 static bool is_on_nfs(const struct lock *lock)
 {
-	return FAULT_POINT("file_system.nfs") || (major(lock->id.device) == 0 && file_system_nfs(lock->fd));
+	return FAULT_POINT("file_system.nfs") ||
+	       (major(lock->id.device) == 0 && file_system_nfs(lock->fd));
 }
 
-/* On NFS a name in the cache can mean a file that another machine has removed.  If the server says that the directory
- * has changed, its names are looked up anew. */
+/* On NFS a name in the cache can mean a file that another machine has removed.  If the server says
+ * that the directory has changed, its names are looked up anew. */
 static void ask_for_name(const struct lock *lock)
 {
 	char space[PATH_MAX];
@@ -193,27 +204,28 @@ bool lockfile_current(const struct lock *lock)
 	struct stat now;
 
 	if (lock->spec->name == NULL)
-		return lock->spec->may_be_deleted || (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
+		return lock->spec->may_be_deleted ||
+		       (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
 	if (is_on_nfs(lock))
 		ask_for_name(lock);
 	return stat(lock->spec->name, &now) == 0 && IS_INODE(lock, &now);
 }
 
-/* LOCK is held exclusively.  Every process that takes the lock compares the name, too, so that nothing
- * can come between the comparison and the unlink. */
+/* LOCK is held exclusively.  Every process that takes the lock compares the name, too, so that
+ * nothing can come between the comparison and the unlink. */
 static void remove_name(const struct lock *lock, struct stat *file)
 {
 	CRASH_POINT("lockfile.retaken");
-	if (lstat(lock->spec->name, file) != 0 || !S_ISREG(file->st_mode) || !IS_INODE(lock, file) ||
-	    file->st_size > 0 || unlink(lock->spec->name) != 0)
+	if (lstat(lock->spec->name, file) != 0 || !S_ISREG(file->st_mode) ||
+	    !IS_INODE(lock, file) || file->st_size > 0 || unlink(lock->spec->name) != 0)
 		return;
 	CRASH_POINT("lockfile.unlinked");
-	if (file->st_nlink == 1) /* else other processes come by the other name */
+	if (file->st_nlink == 1)        /* else other processes come by the other name */
 		queuefile_remove(lock); /* no newcomer can find it */
 }
 
-/* Our own lock has been released, and is taken again without waiting: else a process that the command
- * left behind might hold it still, through an inherited descriptor. */
+/* Our own lock has been released, and is taken again without waiting: else a process that the
+ * command left behind might hold it still, through an inherited descriptor. */
 bool lockfile_remove(struct lock *lock)
 {
 	struct lock_spec whole = *lock->spec;
@@ -242,8 +254,10 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 		return 0;
 	if (errno == EBADF) {
 		error_plain(error, ERROR_LOCKABLE,
-		    "this descriptor is not open; a shell opens it with exec %d>>FILE, and ksh and mksh "
-		    "hand it on with %d>&%d behind the command", lock->fd, lock->fd, lock->fd);
+		    "this descriptor is not open; a shell opens it with exec %d>>FILE, and ksh and "
+		    "mksh "
+		    "hand it on with %d>&%d behind the command",
+		    lock->fd, lock->fd, lock->fd);
 		error->errnum = EBADF;
 		return -1;
 	}
@@ -275,22 +289,26 @@ static int open_by_name(struct lock *lock, struct error *error)
 	if (lockfile_identify(lock) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot look at it");
 	if (lock->spec->to_be_removed && !S_ISREG(lock->id.permissions))
-		return error_plain(error, ERROR_USAGE, "--rm removes plain files, and this is none");
+		return error_plain(error, ERROR_USAGE,
+		    "--rm removes plain files, and this is none");
 	if (S_ISFIFO(lock->id.permissions))
 		return error_plain(error, ERROR_OPEN, "is a FIFO, not a file to lock");
 	if (S_ISCHR(lock->id.permissions))
-		fcntl(lock->fd, F_SETFL, 0); /* no O_NONBLOCK: the command may read a terminal through it */
+		/* no O_NONBLOCK: the command may read a terminal through it */
+		fcntl(lock->fd, F_SETFL, 0);
 	return 0;
 }
 
 int kernel_open(struct lock *lock, struct error *error)
 {
 	lock->fd = lock->spec->fd;
-	if ((lock->spec->name != NULL ? open_by_name(lock, error) : identify_descriptor(lock, error)) != 0)
+	if ((lock->spec->name != NULL ? open_by_name(lock, error)
+				      : identify_descriptor(lock, error)) != 0)
 		return -1;
 	if (lock->spec->name == NULL && !lockfile_current(lock))
 		return error_plain(error, ERROR_LOCKABLE,
-		    "its file has been deleted or replaced, and programs that open the name lock another file: open the "
+		    "its file has been deleted or replaced, and programs that open the name lock "
+		    "another file: open the "
 		    "descriptor again");
 	return check_limits(lock, error);
 }
@@ -315,9 +333,10 @@ void kernel_release(struct lock *lock)
 
 /* ---- is it still ours? ---- */
 
-/* A kernel lock on NFS 4 is a lease: the server gives it to another machine when it has not heard of this
- * one for too long.  This kernel goes on listing it, but no longer reads the file through a descriptor
- * whose lock is lost (EIO), and fcntl(2) asks the server for a lock that stands in the way of ours. */
+/* A kernel lock on NFS 4 is a lease: the server gives it to another machine when it has not heard
+ * of this one for too long.  This kernel goes on listing it, but no longer reads the file through a
+ * descriptor whose lock is lost (EIO), and fcntl(2) asks the server for a lock that stands in the
+ * way of ours. */
 /* O_DIRECT: of an empty file, or one in a cache, nothing else asks the server. */
 COLD static bool is_unreadable(int fd)
 {
@@ -325,7 +344,8 @@ COLD static bool is_unreadable(int fd)
 	int flags = fcntl(fd, F_GETFL);
 	ssize_t got;
 
-	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || fcntl(fd, F_SETFL, flags | O_DIRECT) != 0)
+	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY ||
+	    fcntl(fd, F_SETFL, flags | O_DIRECT) != 0)
 		return false;
 	UNINTERRUPTED(got, pread(fd, page, sizeof page, 0));
 	fcntl(fd, F_SETFL, flags);
@@ -340,7 +360,8 @@ static bool is_anothers(const struct lock *lock)
 	    .l_start = lock->spec->range.start + (lock->slot > 0 ? lock->slot : 0),
 	    .l_len = lock->slot >= 0 ? 1 : lock->spec->range.length,
 	};
-	int command = (lock->spec->method->can & OWNED_BY_PROCESS) != 0 ? F_GETLK : F_OFD_GETLK, result;
+	int command = (lock->spec->method->can & OWNED_BY_PROCESS) != 0 ? F_GETLK : F_OFD_GETLK,
+	    result;
 
 	UNINTERRUPTED(result, fcntl(lock->fd, command, &bytes));
 	return result == 0 && bytes.l_type != F_UNLCK;

@@ -15,7 +15,8 @@
 
 enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };
 
-/* The directory is sticky: only the users named here can replace the link between this check and the open. */
+/* The directory is sticky: only the users named here can replace the link between this check and
+ * the open. */
 static bool is_planted(const struct stat *link, const char *directory)
 {
 	struct stat parent;
@@ -71,7 +72,9 @@ int safe_open_follow(const char *name, char resolved[PATH_MAX], struct error *er
 			return refuse_links(error, errno);
 		if (is_planted(&link, directory))
 			return error_plain(error, ERROR_OPEN,
-			    "refused: a symbolic link that user %ld put into a directory open to all", (long)link.st_uid);
+			    "refused: a symbolic link that user %ld put into a directory open to "
+			    "all",
+			    (long)link.st_uid);
 		if (statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC)
 			return 0;
 		/* ENOENT, EINVAL: removed or replaced since the lstat: check again. */

@@ -24,11 +24,11 @@ struct lease {
 	const char *label; /* how the user named the lock */
 	pid_t command;
 	struct pipe_holders pipe_holders; /* the command's descendants, and what has the pipe */
-	int process;       /* COMMAND as a pidfd, or -1 */
-	int timer;         /* a timerfd on CLOCK_BOOTTIME, or -1 */
-	int stop[2];       /* a pipe: its end of file ends the thread */
-	int64_t term_at, kill_at; /* on CLOCK_BOOTTIME */
-	int64_t pause;     /* ns between two SIGKILLs */
+	int process;                      /* COMMAND as a pidfd, or -1 */
+	int timer;                        /* a timerfd on CLOCK_BOOTTIME, or -1 */
+	int stop[2];                      /* a pipe: its end of file ends the thread */
+	int64_t term_at, kill_at;         /* on CLOCK_BOOTTIME */
+	int64_t pause;                    /* ns between two SIGKILLs */
 	bool termed;
 	bool refused_said; /* the message about a process that cannot be signalled was printed */
 	char loss[200];    /* the reason of the loss, until it was printed */
@@ -51,7 +51,8 @@ static void say_refused(struct lease *lease)
 {
 	if (lease->pipe_holders.refused > 0 && !lease->refused_said)
 		complain("%s: process %ld is another user's and cannot be stopped; "
-			 "the next holder may begin beside it", lease->label, (long)lease->pipe_holders.refused);
+			 "the next holder may begin beside it",
+		    lease->label, (long)lease->pipe_holders.refused);
 	lease->refused_said = lease->pipe_holders.refused > 0;
 }
 
@@ -91,7 +92,8 @@ static void lease_listen(struct lease *lease)
 	struct error unknown;
 	int got = LINE_END;
 
-	while (!lease->helper_exited && (got = locksmith_line(lease->lock->server.helper, &now, &line)) == LINE_READ) {
+	while (!lease->helper_exited &&
+	       (got = locksmith_line(lease->lock->server.helper, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, SAYS_LOST)) != NULL) {
 			stop_at_once(lease, text);
 			lease->lock->end.lost = true; /* also if the command has just ended */
@@ -100,7 +102,8 @@ static void lease_listen(struct lease *lease)
 			follow_deadline(lease);
 		} else {
 			locksmith_unknown(lease->lock->server.helper, line, &unknown);
-			stop_at_once(lease, (text = locksmith_says(line, SAYS_ERR)) != NULL ? text : unknown.text);
+			stop_at_once(lease,
+			    (text = locksmith_says(line, SAYS_ERR)) != NULL ? text : unknown.text);
 		}
 	}
 	if (got == LINE_END && !lease->helper_exited) {
@@ -116,17 +119,20 @@ static void lease_act(struct lease *lease)
 	if (!lease->termed && now >= lease->term_at) {
 		lease_lost(lease, "the server could not be asked in time to go on with it");
 		signal_all(lease, SIGTERM);
-		signal_all(lease, SIGCONT); /* a stopped process handles SIGTERM only when it runs */
+		/* a stopped process handles SIGTERM only when it runs */
+		signal_all(lease, SIGCONT);
 		lease->termed = true;
 	}
 	if (now >= lease->kill_at) {
 		signal_all(lease, SIGKILL);
 		lease->pause += lease->pause < SECOND ? lease->pause : 0;
-		lease->kill_at = now + lease->pause; /* again: the search misses a process forked meanwhile */
+		/* again: the search misses a process forked meanwhile */
+		lease->kill_at = now + lease->pause;
 	}
 	/* Last: writing a message may block. */
 	if (lease->loss[0] != '\0')
-		complain("%s: the lock is lost: %s; stopping the command", lease->label, lease->loss);
+		complain("%s: the lock is lost: %s; stopping the command", lease->label,
+		    lease->loss);
 	lease->loss[0] = '\0';
 	say_refused(lease);
 }
@@ -163,7 +169,8 @@ static void *lease_thread(void *argument)
 		lease_act(lease);
 		if (lease->helper_exited)
 			sources[1].fd = -1;
-	} while ((poll(sources, 3, set_timer(lease)) >= 0 || errno == EINTR) && sources[0].revents == 0);
+	} while (
+	    (poll(sources, 3, set_timer(lease)) >= 0 || errno == EINTR) && sources[0].revents == 0);
 	return NULL;
 }
 
@@ -180,7 +187,9 @@ int lease_guard(const struct guard *guard, struct error *error)
 	    .lock = lock,
 	    .label = guard->label,
 	    .command = command,
-	    .pipe_holders = {.pipe = lock->server.helper->monitor, .ancestor = getpid(), .except = lock->server.helper->pid},
+	    .pipe_holders = {.pipe = lock->server.helper->monitor,
+		.ancestor = getpid(),
+		.except = lock->server.helper->pid},
 	    .pause = 20 * MILLISECOND,
 	    .process = -1,
 	    .timer = -1,
@@ -202,14 +211,15 @@ int lease_guard(const struct guard *guard, struct error *error)
 	errno = signals_free_thread(&lease->thread, lease_thread, lease);
 	lease->running = errno == 0;
 	if (!lease->running)
-		return error_set(error, ERROR_SYSTEM, "cannot start the thread that keeps the time");
+		return error_set(error, ERROR_SYSTEM,
+		    "cannot start the thread that keeps the time");
 	locksmith_begin(lock->server.helper, command);
 	return 0;
 }
 
-/* The command has ended.  Its descendants, and processes with the pipe open, may live until KILL_AT.  Beyond that,
- * wait one second for a process that we may not kill, and ten for one that does not die: it forks faster than the
- * search finds it, or the kernel keeps it from ending. */
+/* The command has ended.  Its descendants, and processes with the pipe open, may live until
+ * KILL_AT.  Beyond that, wait one second for a process that we may not kill, and ten for one that
+ * does not die: it forks faster than the search finds it, or the kernel keeps it from ending. */
 static void stop_leftovers(struct lease *lease)
 {
 	static const struct timespec a_moment = {0, 20 * MILLISECOND};
@@ -218,15 +228,16 @@ static void stop_leftovers(struct lease *lease)
 	bool left = true, reaped;
 
 	while (left && now < since + (lease->pipe_holders.refused > 0 ? SECOND : 10 * SECOND)) {
-		left = pipe_holders_signal(&lease->pipe_holders, now >= lease->kill_at ? SIGKILL : 0) > 0;
-		/* A process that was reaped may have forked during the search: search again, and at once when it
-		 * is to be killed, or its child has forked as well. */
+		left = pipe_holders_signal(&lease->pipe_holders,
+			   now >= lease->kill_at ? SIGKILL : 0) > 0;
+		/* A process that was reaped may have forked during the search: search again, and at
+		 * once when it is to be killed, or its child has forked as well. */
 		reaped = pipe_holders_reap();
 		if (!reaped || now < lease->kill_at)
 			nanosleep(&a_moment, NULL);
 		reaped = pipe_holders_reap() || reaped;
-		/* While one of them lives, keep IN open: at the end of its input the helper removes what keeps the
-		 * next holder waiting. */
+		/* While one of them lives, keep IN open: at the end of its input the helper removes
+		 * what keeps the next holder waiting. */
 		left = reaped || left || !locksmith_let_go(lease->lock->server.helper);
 		now = clock_boottime();
 	}
@@ -243,7 +254,8 @@ void lease_unguard(void)
 	pthread_join(lease->thread, NULL);
 	close(lease->stop[0]);
 	lease_listen(lease);
-	/* If semlock and the command were stopped for longer than the lease, it ended under the command. */
+	/* If semlock and the command were stopped for longer than the lease, it ended under the
+	 * command. */
 	if (clock_boottime() > lease->lock->server.helper->deadline)
 		lease->lock->end.lost = true;
 	if (lease->lock->end.lost)

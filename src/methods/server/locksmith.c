@@ -69,9 +69,11 @@ static void become_locksmith(const struct locksmith *helper, int output, const c
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: a socket there would get the messages */
 		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 	descriptor_close_others();
-	setsid(); /* a signal to our process group must not keep the helper from releasing the lock */
+	/* a signal to our process group must not keep the helper from releasing the lock */
+	setsid();
 	argv[0] = path;
-	for (unsigned n = 0; errnum == ENOENT && (directory = locksmith_directory(n)) != NULL; n++) {
+	for (unsigned n = 0; errnum == ENOENT && (directory = locksmith_directory(n)) != NULL;
+	     n++) {
 		snprintf(path, sizeof path, "%s/%s%s", directory, LOCKSMITH_PREFIX, helper->scheme);
 		execv(path, (char *const *)(uintptr_t)argv);
 		errnum = errno;
@@ -79,17 +81,20 @@ static void become_locksmith(const struct locksmith *helper, int output, const c
 	directory = locksmith_directory(1);
 	locksmith_schemes(schemes, sizeof schemes, &similar);
 	length = snprintf(line, sizeof line,
-	    SAYS_LOCKSMITH " %d " OFFER_SHARED " " OFFER_SLOTS " " OFFER_QUEUE_MAX "\n" SAYS_ERR " %d cannot start %s%s in %.200s%s%.200s, the program for such "
-	    "URLs: %s; there are:%s%s A file of this name is ./NAME\n",
-	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, helper->scheme, locksmith_directory(0),
-	    directory == NULL ? "" : " or ", directory == NULL ? "" : directory, strerror(errnum), schemes,
+	    SAYS_LOCKSMITH " %d " OFFER_SHARED " " OFFER_SLOTS " " OFFER_QUEUE_MAX "\n" SAYS_ERR
+			   " %d cannot start %s%s in %.200s%s%.200s, the program for such "
+			   "URLs: %s; there are:%s%s A file of this name is ./NAME\n",
+	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, helper->scheme,
+	    locksmith_directory(0), directory == NULL ? "" : " or ",
+	    directory == NULL ? "" : directory, strerror(errnum), schemes,
 	    *similar_hint(&similar, "", "://") != '\0' ? similar.hint : ".");
 	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
 		_exit(EXIT_FAILURE);
 	_exit(EXIT_UNAVAILABLE);
 }
 
-int locksmith_start(struct locksmith *helper, const char *scheme, const char **argv, struct error *error)
+int locksmith_start(struct locksmith *helper, const char *scheme, const char **argv,
+    struct error *error)
 {
 	int input[2], output[2];
 
@@ -113,8 +118,8 @@ int locksmith_start(struct locksmith *helper, const char *scheme, const char **a
 	return 0;
 }
 
-/* The next complete line of the buffer, or NULL.  Of a line that is too long the buffer keeps the beginning:
- * the rest may not be read as a line of its own. */
+/* The next complete line of the buffer, or NULL.  Of a line that is too long the buffer keeps the
+ * beginning: the rest may not be read as a line of its own. */
 static const char *whole_line(struct locksmith *helper)
 {
 	char *end;
@@ -152,10 +157,13 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 		}
 		left = deadline_left(until) / MILLISECOND;
 		/* A helper that writes notes without end counts as late, too. */
-		if ((reads++ >= PIPE_READS && left == 0) ||
-		    poll(&answer, 1, until->never ? -1 : left < INT_MAX ? (int)left : INT_MAX) == 0)
+		if ((reads++ >= PIPE_READS && left == 0) || poll(&answer, 1,
+								until->never     ? -1
+								: left < INT_MAX ? (int)left
+										 : INT_MAX) == 0)
 			return LINE_LATE;
-		got = read(helper->out, helper->buffer + helper->used, sizeof helper->buffer - helper->used);
+		got = read(helper->out, helper->buffer + helper->used,
+		    sizeof helper->buffer - helper->used);
 		if (got > 0)
 			helper->used += (size_t)got;
 		else if (got == 0 || (errno != EINTR && errno != EAGAIN))
@@ -176,7 +184,8 @@ const char *locksmith_says(const char *line, const char *word)
 
 int locksmith_greet(struct locksmith *helper, const struct deadline *until, struct error *error)
 {
-	static const char *const offers[] = {OFFER_SHARED, OFFER_SLOTS, OFFER_ORDER, OFFER_TOKEN, OFFER_QUEUE_MAX};
+	static const char *const offers[] = {OFFER_SHARED, OFFER_SLOTS, OFFER_ORDER, OFFER_TOKEN,
+	    OFFER_QUEUE_MAX};
 	char words[LOCKSMITH_LINE], *word, *rest;
 	const char *line, *text;
 	int got = locksmith_line(helper, until, &line);
@@ -189,8 +198,10 @@ int locksmith_greet(struct locksmith *helper, const struct deadline *until, stru
 	snprintf(words, sizeof words, "%s", text);
 	if (strtol(words, &rest, 10) != LOCKSMITH_PROTOCOL || (*rest != ' ' && *rest != '\0'))
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    LOCKSMITH_PREFIX "%s speaks version %.20s of the protocol, and this semlock %d: "
-		    "install the two of one release", helper->scheme, text, LOCKSMITH_PROTOCOL);
+		    LOCKSMITH_PREFIX
+		    "%s speaks version %.20s of the protocol, and this semlock %d: "
+		    "install the two of one release",
+		    helper->scheme, text, LOCKSMITH_PROTOCOL);
 	/* A later release may know more words: ignore them. */
 	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
 		for (unsigned i = 0; i < sizeof offers / sizeof *offers; i++)
@@ -215,8 +226,9 @@ int locksmith_unknown(const struct locksmith *helper, const char *line, struct e
 /* Only what semlock(1) lists.  Not 1, which BUSY says: -E may change it. */
 int locksmith_refused(const char *text, struct error *error)
 {
-	static const int known[] = {EXIT_USAGE, EXIT_NOTLOCKABLE, EXIT_NOTOPEN, EXIT_UNAVAILABLE, EXIT_SYSTEM, EXIT_CANTCREATE,
-	    EXIT_LOST, EXIT_NOTPERMITTED, EXIT_RUNTIMEOUT, EXIT_NOTRUN, EXIT_NOTFOUND};
+	static const int known[] = {EXIT_USAGE, EXIT_NOTLOCKABLE, EXIT_NOTOPEN, EXIT_UNAVAILABLE,
+	    EXIT_SYSTEM, EXIT_CANTCREATE, EXIT_LOST, EXIT_NOTPERMITTED, EXIT_RUNTIMEOUT,
+	    EXIT_NOTRUN, EXIT_NOTFOUND};
 	enum kind kind = ERROR_NONE;
 	char *words;
 	long status = strtol(text, &words, 10);

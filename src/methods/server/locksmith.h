@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* methods/server/locksmith.h - semlock-locksmith(7), the helper that holds a lock on a server for us: a program for
- * each scheme of URLs, started with a pipe each way, and spoken to in lines.
+/* methods/server/locksmith.h - semlock-locksmith(7), the helper that holds a lock on a server for
+ *us: a program for each scheme of URLs, started with a pipe each way, and spoken to in lines.
  *
  *	our end           the pipe                 semlock-locksmith-SCHEME
  *	in  ------------> START, then the end ---> standard input: end of file releases the lock
- *	out <------------ WAIT, OK, HELD, LOST <-- standard output: end of file: the helper has ended
+ *	out <------------ WAIT, OK, HELD, LOST <-- standard output: end of file: the helper has
+ *ended
  *
- * The command inherits IN, and the subreaper keeps it open: the lock is not released under a command that still runs. */
+ * The command inherits IN, and the subreaper keeps it open: the lock is not released under a
+ *command that still runs. */
 #ifndef SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 #define SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 
@@ -22,39 +24,48 @@
 #include "report/text.h"
 
 /* What a helper offers in its first line. */
-enum { OFFERS_SHARED = 1, OFFERS_SLOTS = 2, OFFERS_ORDER = 4, OFFERS_TOKEN = 8, OFFERS_QUEUE_MAX = 16 };
+enum {
+	OFFERS_SHARED = 1,
+	OFFERS_SLOTS = 2,
+	OFFERS_ORDER = 4,
+	OFFERS_TOKEN = 8,
+	OFFERS_QUEUE_MAX = 16
+};
 
 struct locksmith {
 	pid_t pid;
-	int in;  /* the write end of the helper's input; -1: closed */
+	int in;      /* the write end of the helper's input; -1: closed */
 	int monitor; /* the read end of the same pipe: POLLHUP shows that no process has IN open */
 	int out;
 	char buffer[LOCKSMITH_LINE];
-	size_t used;      /* bytes in BUFFER ... */
-	size_t taken;     /* ... of which the first so many were the line before */
+	size_t used;  /* bytes in BUFFER ... */
+	size_t taken; /* ... of which the first so many were the line before */
 	const char *scheme, *url;
-	unsigned offers;  /* OFFERS_... */
-	struct deadline answer_by; /* for the helper's answer; also for its end, if that answer is no OK */
+	unsigned offers; /* OFFERS_... */
+	/* for the helper's answer; also for its end, if that answer is no OK */
+	struct deadline answer_by;
 	bool waited;      /* WAIT was read */
 	bool held;        /* OK was read */
 	int64_t lease;    /* ns */
 	int64_t deadline; /* on CLOCK_BOOTTIME; no other process can have the lock before */
 };
 
-/* The N-th directory in which helpers are looked for, from 0: SEMLOCK_LOCKSMITH_DIR, if it is set, and libexec.  NULL
- * past the last. */
+/* The N-th directory in which helpers are looked for, from 0: SEMLOCK_LOCKSMITH_DIR, if it is set,
+ * and libexec.  NULL past the last. */
 const char *locksmith_directory(unsigned n);
 
-/* The schemes of the installed helpers, each behind a blank, into TEXT, or " (none)"; SIMILAR is tried with each. */
+/* The schemes of the installed helpers, each behind a blank, into TEXT, or " (none)"; SIMILAR is
+ * tried with each. */
 void locksmith_schemes(char *text, size_t size, struct similar *similar);
 
 /* Start the helper for SCHEME with ARGV, whose last element is the URL and whose first is filled in
  * here.  The helper inherits standard error and no other descriptor, and gets a session of its own.
  * Returns 0, or -1 with ERROR filled. */
-int locksmith_start(struct locksmith *helper, const char *scheme, const char **argv, struct error *error);
+int locksmith_start(struct locksmith *helper, const char *scheme, const char **argv,
+    struct error *error);
 
-/* Wait until UNTIL for the helper's first line: its version and what it offers.  Returns 0, or -1 with
- * ERROR filled. */
+/* Wait until UNTIL for the helper's first line: its version and what it offers.  Returns 0, or -1
+ * with ERROR filled. */
 int locksmith_greet(struct locksmith *helper, const struct deadline *until, struct error *error);
 
 /* Fill ERROR for a missing line: GOT is LINE_LATE or LINE_END.  Returns -1. */
@@ -65,8 +76,8 @@ int locksmith_unknown(const struct locksmith *helper, const char *line, struct e
 
 enum { LINE_END = -1, LINE_LATE = 0, LINE_READ = 1 };
 
-/* Wait until UNTIL for the next line; print notes on the way.  Returns LINE_READ with *LINE set, which
- * is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its output. */
+/* Wait until UNTIL for the next line; print notes on the way.  Returns LINE_READ with *LINE set,
+ * which is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its output. */
 int locksmith_line(struct locksmith *helper, const struct deadline *until, const char **line);
 
 /* Fill ERROR with TEXT of an ERR line: status and message.  Returns -1. */
@@ -75,10 +86,12 @@ int locksmith_refused(const char *text, struct error *error);
 /* Returns what follows WORD in LINE, or NULL if LINE does not begin with WORD. */
 const char *locksmith_says(const char *line, const char *word);
 
-/* Returns what follows the field KEY ("host=") in LINE, its value first; NULL: LINE has no such field. */
+/* Returns what follows the field KEY ("host=") in LINE, its value first; NULL: LINE has no such
+ * field. */
 const char *locksmith_field(const char *line, const char *key);
 
-/* Read the field KEY ("deadline=") of LINE into *NUMBER.  Returns false if LINE has no such field. */
+/* Read the field KEY ("deadline=") of LINE into *NUMBER.  Returns false if LINE has no such
+ * field. */
 bool locksmith_number(const char *line, const char *key, long long *number);
 
 /* Store the lease and the deadline of LINE (OK, HELD) in HELPER. */
@@ -90,14 +103,15 @@ void locksmith_begin(struct locksmith *helper, pid_t command);
 /* Close IN.  Returns true if no other process has it open: then the helper releases the lock. */
 bool locksmith_let_go(struct locksmith *helper);
 
-/* Close all descriptors; with ENDED, wait for the helper's end.  Returns the helper's exit status; -1:
- * a signal has ended the helper, or it was not waited for. */
+/* Close all descriptors; with ENDED, wait for the helper's end.  Returns the helper's exit status;
+ * -1: a signal has ended the helper, or it was not waited for. */
 int locksmith_forget(struct locksmith *helper, bool ended);
 
 /* ---- lease.c: while the command runs, a thread ends it before the lease of its lock ends ---- */
 
-/* A method's guard and unguard, for one lock.  The timer is semlock's: if the helper is stopped, killed or cut off and
- * sends no HELD, the command is ended before another holder can have the lock.  sys/lease_schedule.h says when. */
+/* A method's guard and unguard, for one lock.  The timer is semlock's: if the helper is stopped,
+ * killed or cut off and sends no HELD, the command is ended before another holder can have the
+ * lock.  sys/lease_schedule.h says when. */
 int lease_guard(const struct guard *guard, struct error *error);
 void lease_unguard(void);
 

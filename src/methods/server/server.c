@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Locks on a server, named by a URL: a helper acquires, keeps and releases them.  See locksmith.h. */
+/* Locks on a server, named by a URL: a helper acquires, keeps and releases them.  See
+ * locksmith.h. */
 #include <config.h>
 
 #include <ctype.h>
@@ -49,7 +50,8 @@ static void PRINTF_LIKE(2, 3) add_word(struct words *words, const char *format, 
 
 static void add_duration(struct words *words, const char *option, int64_t time)
 {
-	add_word(words, "%s=%lld.%09lld", option, (long long)(time / SECOND), (long long)(time % SECOND));
+	add_word(words, "%s=%lld.%09lld", option, (long long)(time / SECOND),
+	    (long long)(time % SECOND));
 }
 
 /* COMMAND in one line, for other people's terminals. */
@@ -58,7 +60,8 @@ static void add_note(struct words *words, char **command)
 	char all[200] = "", text[sizeof all];
 
 	for (size_t used = 0; *command != NULL && used < sizeof all; used = strlen(all) + 1)
-		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", used == 0 ? "" : " ", *command++);
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", used == 0 ? "" : " ",
+		    *command++);
 	text_printable(text, sizeof text, all, strlen(all), sizeof text - 1);
 	add_word(words, "--note=%s", text);
 }
@@ -99,19 +102,25 @@ static void note_taken(struct lock *lock, const char *line)
 	locksmith_note(lock->server.helper, line);
 	if (locksmith_number(line, FIELD_TOKEN, &number))
 		lock->server.token = number;
-	if (locksmith_number(line, FIELD_SLOT, &number) && number >= 0 && number < lock->spec->slots)
+	if (locksmith_number(line, FIELD_SLOT, &number) && number >= 0 &&
+	    number < lock->spec->slots)
 		lock->slot = (int)number;
 }
 
-static int check_offers(const struct lock *lock, const struct wait_options *wait, struct error *error)
+static int check_offers(const struct lock *lock, const struct wait_options *wait,
+    struct error *error)
 {
 	unsigned offers = lock->server.helper->offers;
-	const char *missing = lock->spec->slots > 0 && (offers & OFFERS_SLOTS) == 0 ? "-j"
-			      : lock->spec->slots == 0 && lock->spec->mode == SHARED && (offers & OFFERS_SHARED) == 0 ? "-s"
-			      : wait->places > 0 && (offers & OFFERS_QUEUE_MAX) == 0 ? "--queue-max" : NULL;
+	const char *missing =
+	    lock->spec->slots > 0 && (offers & OFFERS_SLOTS) == 0 ? "-j"
+	    : lock->spec->slots == 0 && lock->spec->mode == SHARED && (offers & OFFERS_SHARED) == 0
+		? "-s"
+	    : wait->places > 0 && (offers & OFFERS_QUEUE_MAX) == 0 ? "--queue-max"
+								   : NULL;
 
 	return missing == NULL ? 0
-			       : error_plain(error, ERROR_USAGE, "%s: %s:// does not offer it", missing, lock->spec->method->name);
+	                       : error_plain(error, ERROR_USAGE, "%s: %s:// does not offer it",
+				     missing, lock->spec->method->name);
 }
 
 /* What the helper has said since OK. */
@@ -123,7 +132,8 @@ static int hear_before_start(struct locksmith *helper, struct error *error)
 
 	while ((got = locksmith_line(helper, &now, &line)) == LINE_READ) {
 		if ((text = locksmith_says(line, SAYS_LOST)) != NULL)
-			return error_plain(error, ERROR_LOST, "lost before the command was started: %s", text);
+			return error_plain(error, ERROR_LOST,
+			    "lost before the command was started: %s", text);
 		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
 		if (locksmith_says(line, SAYS_HELD) == NULL)
@@ -131,11 +141,13 @@ static int hear_before_start(struct locksmith *helper, struct error *error)
 		locksmith_note(helper, line);
 	}
 	if (got == LINE_END)
-		return error_plain(error, ERROR_LOST, "lost before the command was started: its helper has ended");
+		return error_plain(error, ERROR_LOST,
+		    "lost before the command was started: its helper has ended");
 	return 0;
 }
 
-/* OK has been read.  AGAIN: its turn came while this process stood still in the queue (Ctrl-Z), and is over. */
+/* OK has been read.  AGAIN: its turn came while this process stood still in the queue (Ctrl-Z), and
+ * is over. */
 static enum outcome start_command(struct lock *lock, bool try_once, struct error *error)
 {
 	struct locksmith *helper = lock->server.helper;
@@ -157,8 +169,8 @@ static enum outcome start_command(struct lock *lock, bool try_once, struct error
 }
 
 /* As locksmith_line(), with the wait's ticks. */
-static int wait_for_line(struct lock *lock, const struct wait_options *wait, const struct deadline *until,
-    const char **line)
+static int wait_for_line(struct lock *lock, const struct wait_options *wait,
+    const struct deadline *until, const char **line)
 {
 	struct deadline slice;
 	int64_t left;
@@ -180,7 +192,8 @@ static void note_owner(struct lock *lock, const char *text)
 	lock->server.text = *text == '\0' ? NULL : strdup(text);
 }
 
-static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait, struct error *error)
+static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
+    struct error *error)
 {
 	struct deadline *until = &lock->server.helper->answer_by;
 	const char *line, *text;
@@ -190,7 +203,8 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 	until->at += GRACE;
 	if (wait->try_once || (!until->never && deadline_left(until) < TRY_LIMIT))
 		*until = deadline_after(TRY_LIMIT);
-	if (locksmith_greet(lock->server.helper, until, error) != 0 || check_offers(lock, wait, error) != 0)
+	if (locksmith_greet(lock->server.helper, until, error) != 0 ||
+	    check_offers(lock, wait, error) != 0)
 		return FAILED;
 	while ((got = wait_for_line(lock, wait, until, &line)) == LINE_READ) {
 		if (locksmith_says(line, SAYS_OK) != NULL) {
@@ -200,7 +214,9 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		if ((text = locksmith_says(line, SAYS_BUSY)) != NULL) {
 			note_owner(lock, text);
 			lock->busy = wait->try_once ? BUSY_NOW
-				   : wait->places > 0 && deadline_left(&wait->deadline) > 0 ? BUSY_CROWDED : BUSY_TIMEOUT;
+			             : wait->places > 0 && deadline_left(&wait->deadline) > 0
+			                 ? BUSY_CROWDED
+			                 : BUSY_TIMEOUT;
 			return BUSY;
 		}
 		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
@@ -208,9 +224,11 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		if ((text = locksmith_says(line, SAYS_WAIT)) != NULL) {
 			lock->server.helper->waited = true;
 			note_owner(lock, text);
-			if (wait->try_once) /* the server answers: the helper watches a holder for a moment */
+			/* the server answers: the helper watches a holder for a moment */
+			if (wait->try_once)
 				*until = deadline_never();
-			else if (wait->waits != NULL && wait->waits(lock, wait->context) == GIVE_UP) {
+			else if (wait->waits != NULL &&
+				 wait->waits(lock, wait->context) == GIVE_UP) {
 				lock->busy = BUSY_INHERITED;
 				return BUSY;
 			}
@@ -237,14 +255,15 @@ static bool told_to_end(void)
 /* Wait for FREE, at most until the end of the lease.  Returns true if the helper has ended. */
 static bool wait_until_free(struct lock *lock)
 {
-	struct deadline end = deadline_after(lock->server.helper->deadline - clock_boottime()), slice;
+	struct deadline end = deadline_after(lock->server.helper->deadline - clock_boottime()),
+			slice;
 	const char *line;
 	int got;
 
 	lock->end.stuck = ETIMEDOUT;
 	do {
-		slice = deadline_after(deadline_left(&end) < SECOND / 5 ? deadline_left(&end)
-									: SECOND / 5);
+		slice = deadline_after(
+		    deadline_left(&end) < SECOND / 5 ? deadline_left(&end) : SECOND / 5);
 		got = locksmith_line(lock->server.helper, &slice, &line);
 		if (got != LINE_READ)
 			continue;
@@ -258,8 +277,8 @@ static bool wait_until_free(struct lock *lock)
 	return got == LINE_END;
 }
 
-/* The wait was given up: the helper takes its place in the queue back, which takes a moment at most.
- * Returns true if the helper has ended. */
+/* The wait was given up: the helper takes its place in the queue back, which takes a moment at
+ * most. Returns true if the helper has ended. */
 static bool wait_until_gone(struct locksmith *helper)
 {
 	struct deadline end = deadline_after(GRACE);
@@ -273,7 +292,8 @@ static bool wait_until_gone(struct locksmith *helper)
 	return got == LINE_END;
 }
 
-static enum outcome server_acquire(struct lock *lock, const struct wait_options *wait, struct error *error)
+static enum outcome server_acquire(struct lock *lock, const struct wait_options *wait,
+    struct error *error)
 {
 	enum outcome outcome = AGAIN;
 
@@ -283,7 +303,8 @@ static enum outcome server_acquire(struct lock *lock, const struct wait_options 
 	if (lock->server.helper == NULL)
 		return error_set(error, ERROR_SYSTEM, "no memory");
 	while (outcome == AGAIN) {
-		outcome = start_helper(lock, wait, error) == 0 ? wait_for_word(lock, wait, error) : FAILED;
+		outcome = start_helper(lock, wait, error) == 0 ? wait_for_word(lock, wait, error)
+		                                               : FAILED;
 		if (outcome != AGAIN)
 			continue;
 		locksmith_let_go(lock->server.helper);
@@ -305,7 +326,8 @@ static void server_release(struct lock *lock)
 			ended = wait_until_gone(helper);
 		else if (alone && !lock->end.lost)
 			ended = wait_until_free(lock);
-		/* else a process that the command has left behind keeps the lock, or the lock is lost */
+		/* else a process that the command has left behind keeps the lock, or the lock is
+		 * lost */
 	}
 	locksmith_forget(helper, ended);
 	free(helper);
@@ -341,7 +363,8 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 			result = locksmith_unknown(&helper, line, error);
 	}
 	status = locksmith_forget(&helper, true);
-	/* Of a helper that has failed in silence, the answer may be incomplete: a lock must not be called free for it. */
+	/* Of a helper that has failed in silence, the answer may be incomplete: a lock must not be
+	 * called free for it. */
 	if (started && result == 0 && status != 0 && (status != EXIT_BUSY || !heard))
 		return locksmith_silent(&helper, LINE_END, error);
 	return result;
@@ -363,10 +386,13 @@ const struct method method_on_server = {
 /* The length of NAME's scheme, which END follows ("://"): of "ETCD://h/x", 4; 0: there is none. */
 static size_t scheme_length(const char *name, const char *end)
 {
-	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+	size_t length =
+	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
 
 	return isalpha((unsigned char)*name) && length < SCHEME_SIZE &&
-		       strncmp(name + length, end, strlen(end)) == 0 ? length : 0;
+	               strncmp(name + length, end, strlen(end)) == 0
+	           ? length
+	           : 0;
 }
 
 static void lower_case(char *scheme, const char *name, size_t length)
@@ -399,14 +425,14 @@ const struct method *server_method(const char *name)
 		struct method method;
 		char scheme[SCHEME_SIZE];
 		struct known *next;
-	} *all;
+	} * all;
 	size_t length = scheme_length(name, "://");
 	struct known *known = all;
 
 	if (length == 0)
 		return NULL;
-	while (known != NULL && (strncasecmp(known->scheme, name, length) != 0 ||
-				    known->scheme[length] != '\0'))
+	while (known != NULL &&
+	       (strncasecmp(known->scheme, name, length) != 0 || known->scheme[length] != '\0'))
 		known = known->next;
 	if (known != NULL)
 		return &known->method;
@@ -421,10 +447,11 @@ const struct method *server_method(const char *name)
 	return &known->method;
 }
 
-/* ---- is this process run under the lock?  Its command inherits the write end of the helper's input ---- */
+/* ---- is this process run under the lock?  Its command inherits the write end of the helper's
+ * input ---- */
 
-/* The descriptor of this process that writes to the pipe INPUT, or to any pipe (NULL); -1: none.  With --hold, semlock
- * reads from a pipe of its caller's. */
+/* The descriptor of this process that writes to the pipe INPUT, or to any pipe (NULL); -1: none.
+ * With --hold, semlock reads from a pipe of its caller's. */
 static int inherited_end(const struct stat *input)
 {
 	DIR *fds = opendir("/proc/self/fd");
@@ -437,7 +464,8 @@ static int inherited_end(const struct stat *input)
 
 		if (fd > STDERR_FILENO && fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
 		    (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY &&
-		    (input == NULL || (file.st_dev == input->st_dev && file.st_ino == input->st_ino)))
+		    (input == NULL ||
+			(file.st_dev == input->st_dev && file.st_ino == input->st_ino)))
 			found = fd;
 	}
 	if (fds != NULL)
@@ -460,10 +488,11 @@ static bool see_process(pid_t pid, void *context)
 	char path[40];
 	int fd;
 
-	/* The pipe first: to read of each process who it is would cost a start more than all the rest. */
+	/* The pipe first: to read of each process who it is would cost a start more than all the
+	 * rest. */
 	snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)pid);
-	if (stat(path, &input) != 0 || !S_ISFIFO(input.st_mode) || (fd = inherited_end(&input)) < 0 ||
-	    !process_read(pid, &process))
+	if (stat(path, &input) != 0 || !S_ISFIFO(input.st_mode) ||
+	    (fd = inherited_end(&input)) < 0 || !process_read(pid, &process))
 		return true;
 	*search->mode = INHERITED_EXCLUSIVE;
 	for (size_t i = 0; i < process.command_length; i += strlen(word) + 1) {
@@ -482,7 +511,8 @@ int server_inherited(const char *url, enum inherited *mode)
 {
 	struct helper_search search = {url, mode, -1};
 
-	/* Most processes have no pipe but their standard descriptors: only for those that do, all processes are looked at. */
+	/* Most processes have no pipe but their standard descriptors: only for those that do, all
+	 * processes are looked at. */
 	if (inherited_end(NULL) >= 0)
 		process_each(see_process, &search);
 	return search.fd;

@@ -20,14 +20,15 @@ bool server_mistyped(const char *name);
 /* Is called with CONTEXT for each line of an answer. */
 typedef void (*server_line)(const char *line, void *context);
 
-/* Ask the server of LOCK for its holders and waiters, and take nothing.  Returns 0, or -1 with ERROR filled. */
+/* Ask the server of LOCK for its holders and waiters, and take nothing.  Returns 0, or -1 with
+ * ERROR filled. */
 int server_ask(const struct lock *lock, server_line hear, void *context, struct error *error);
 
 /* How a helper holds a lock. */
 enum inherited { INHERITED_EXCLUSIVE, INHERITED_SHARED, INHERITED_SLOT };
 
-/* Has this process inherited the pipe of a helper that holds URL?  Returns its descriptor, with MODE filled, or -1.  A
- * helper whose descriptors /proc does not show is none. */
+/* Has this process inherited the pipe of a helper that holds URL?  Returns its descriptor, with
+ * MODE filled, or -1.  A helper whose descriptors /proc does not show is none. */
 int server_inherited(const char *url, enum inherited *mode);
 
 #endif
