@@ -7,7 +7,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/open_locks.c \
 	src/run/start.c src/run/start.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
-	src/sys/deadline.c src/sys/deadline.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
+	src/sys/deadline.c src/sys/deadline.h src/protocol/lease_schedule.h src/protocol/locksmith_words.h \
 	src/sys/files.c src/sys/files.h \
 	src/run/result.c \
 	src/report/status_fd.c src/report/status_fd.h \
@@ -77,7 +77,7 @@ LOCKSMITH_COMMON = \
 	src/locksmith/common/main.c \
 	src/locksmith/common/options.c src/locksmith/common/options.h \
 	src/locksmith/common/protocol.c src/locksmith/common/protocol.h \
-	src/locksmith/common/renewal.c src/locksmith/common/renewal.h src/sys/lease_schedule.h src/sys/locksmith_words.h \
+	src/locksmith/common/renewal.c src/locksmith/common/renewal.h src/protocol/lease_schedule.h src/protocol/locksmith_words.h \
 	src/locksmith/common/url.c src/locksmith/common/url.h \
 	src/report/error.c src/report/error.h
 # What is built on libcurl.
@@ -148,4 +148,4 @@ mostlyclean-local:
 	for link in $(LOCKSMITH_LINKS); do rm -f semlock-locksmith-$${link#*/}$(EXEEXT); done
 
 EXTRA_DIST += src/LAYERS src/run/README src/preempt/README src/owners/README src/cli/README src/methods/README src/lock/README \
-	src/sys/README src/report/README src/locksmith/README
+	src/protocol/README src/sys/README src/report/README src/locksmith/README

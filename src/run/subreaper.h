@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* run/subreaper.h - semlock as two processes, where its death would free the lock under processes
- *that the command has started (-o, -m posix), or leave a lease without its timer (a lock on a
- *server):
+ * that the command has started (-o, -m posix), or leave a lease without its timer (a lock on a
+ * server):
  *
  *	caller --> subreaper ---------> holder --> command --> its descendants
  *	           passes signals   everything that semlock does
  *	           and the status on
  *
  * The caller sees, and kills, the subreaper.  If the subreaper is killed, the holder ends all its
- *descendants, and then releases the lock.  If the holder is killed, its lock goes with it, and the
- *subreaper ends the rest. */
+ * descendants, and then releases the lock.  If the holder is killed, its lock goes with it, and the
+ * subreaper ends the rest. */
 #ifndef SEMLOCK_RUN_SUBREAPER_H
 #define SEMLOCK_RUN_SUBREAPER_H
 

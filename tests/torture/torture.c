@@ -12,8 +12,8 @@
  * -F, -o, a descriptor, a deadline, shared, in a slot, ...; each time in another one.
  * TORTURE_FORMS=command,peer,...: in these alone; without it, in all but those of other
  * programs.  (Other programs do not check whether a lock file has been deleted: so not both at
- *once.) TORTURE_SECONDS: the longest time.  TORTURE_STUCK: so many seconds without an entry are a
- *failure.
+ * once.) TORTURE_SECONDS: the longest time.  TORTURE_STUCK: so many seconds without an entry are a
+ * failure.
  *
  * As root, every second contender is another user.  A hostile process locks bytes of the queue,
  * and waiters are stopped for a while, most of all while a replacer is inside. */

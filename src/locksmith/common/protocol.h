@@ -4,7 +4,7 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 #define SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 
-#include "sys/locksmith_words.h"
+#include "protocol/locksmith_words.h"
 
 #include <stdbool.h>
 #include <stdint.h>

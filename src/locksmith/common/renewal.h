@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* locksmith/common/renewal.h - the life of a lock that is held: OK, START, HELD again and again,
- * until semlock releases it or it is lost.  sys/lease_schedule.h says when. */
+ * until semlock releases it or it is lost.  protocol/lease_schedule.h says when. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 #define SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 
 #include "report/error.h"
-#include "sys/lease_schedule.h"
+#include "protocol/lease_schedule.h"
 
 #include <stdint.h>
 

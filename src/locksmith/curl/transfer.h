@@ -37,7 +37,7 @@ void transfer_start(struct transfer *transfer);
 void transfer_close(struct transfer *transfer);
 
 /* Waits until that moment, until protocol_released(), or until a background transfer has set *flag
- *or other, each of which may be NULL. */
+ * or other, each of which may be NULL. */
 void transfer_wait(int64_t until, const bool *flag, const bool *other);
 
 /* Waits until that moment, also after protocol_released(). */

@@ -13,7 +13,7 @@
 
 #include "sys/files.h"
 #include "methods/server/locksmith.h"
-#include "sys/lease_schedule.h"
+#include "protocol/lease_schedule.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
 #include "sys/signals.h"

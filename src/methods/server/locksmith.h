@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* methods/server/locksmith.h - semlock-locksmith(7), the helper that holds a lock on a server for
- *us: a program for each scheme of URLs, started with a pipe each way, and spoken to in lines.
+ * us: a program for each scheme of URLs, started with a pipe each way, and spoken to in lines.
  *
  *	our end           the pipe                 semlock-locksmith-SCHEME
  *	in  ------------> START, then the end ---> standard input: end of file releases the lock
- *	out <------------ WAIT, OK, HELD, LOST <-- standard output: end of file: the helper has
- *ended
+ *	out <------------ WAIT, OK, HELD, LOST <-- standard output: its end: the helper has ended
  *
  * The command inherits IN, and the subreaper keeps it open: the lock is not released under a
- *command that still runs. */
+ * command that still runs. */
 #ifndef SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 #define SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 
@@ -19,7 +18,7 @@
 
 #include "lock/lock.h"
 #include "sys/deadline.h"
-#include "sys/locksmith_words.h"
+#include "protocol/locksmith_words.h"
 #include "report/error.h"
 #include "report/text.h"
 
@@ -111,7 +110,7 @@ int locksmith_forget(struct locksmith *helper, bool ended);
 
 /* A method's guard and unguard, for one lock.  The timer is semlock's: if the helper is stopped,
  * killed or cut off and sends no HELD, the command is ended before another holder can have the
- * lock.  sys/lease_schedule.h says when. */
+ * lock.  protocol/lease_schedule.h says when. */
 int lease_guard(const struct guard *guard, struct error *error);
 void lease_unguard(void);
 

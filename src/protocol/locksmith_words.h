@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/locksmith_words.h - the protocol between semlock and its helpers, for both ends;
+/* protocol/locksmith_words.h - the protocol between semlock and its helpers, for both ends;
  * semlock-locksmith(7). */
-#ifndef SEMLOCK_SYS_LOCKSMITH_WORDS_H
-#define SEMLOCK_SYS_LOCKSMITH_WORDS_H
+#ifndef SEMLOCK_PROTOCOL_LOCKSMITH_WORDS_H
+#define SEMLOCK_PROTOCOL_LOCKSMITH_WORDS_H
 
 enum {
 	LOCKSMITH_PROTOCOL = 2, /* its version */

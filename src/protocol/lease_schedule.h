@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/lease_schedule.h - what is done when, in the time of a lease: for semlock and for its
- *helpers.
+/* protocol/lease_schedule.h - what is done when, in the time of a lease: for semlock and for its
+ * helpers.
  *
  *	  renewal sent    RENEW           TERM          KILL, LAST    end: others may enter
  *	       |------------|---------------|----------------|----------|
  *	       0           1/3             2/3             9/10         1
  *
  * The helper renews at RENEW, so that a try that fails can be repeated for as long again before
- *semlock ends the command (TERM), which then has time to end by itself.  What does not is killed
- *(KILL) while there is time left for a busy machine to find and end all processes.  The helper goes
- *on trying until LAST: not shorter than to TERM, for the lock may still be saved, and not beyond
- *KILL, for then a lock without a command would be renewed.  A lock that was so long in coming that
- *less than the rest from ENTER is left is not entered: TERM would be near. */
-#ifndef SEMLOCK_SYS_LEASE_SCHEDULE_H
-#define SEMLOCK_SYS_LEASE_SCHEDULE_H
+ * semlock ends the command (TERM), which then has time to end by itself.  What does not is killed
+ * (KILL) while there is time left for a busy machine to find and end all processes.  The helper
+ *goes on trying until LAST: not shorter than to TERM, for the lock may still be saved, and not
+ *beyond KILL, for then a lock without a command would be renewed.  A lock that was so long in
+ *coming that less than the rest from ENTER is left is not entered: TERM would be near. */
+#ifndef SEMLOCK_PROTOCOL_LEASE_SCHEDULE_H
+#define SEMLOCK_PROTOCOL_LEASE_SCHEDULE_H
 
 #include <stdint.h>
 
