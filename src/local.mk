@@ -51,7 +51,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/waiters.c \
 	src/run/supervise.c \
 	src/run/unlock.c \
-	src/owners/who.c \
+	src/run/who.c src/run/who.h \
 	src/lock/method.h src/methods/table.c \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \
 	src/methods/kernel/fcntl.c  \

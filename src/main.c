@@ -10,7 +10,7 @@
 
 #include "run/run.h"
 #include "run/subreaper.h"
-#include "owners/owners.h"
+#include "run/who.h"
 #include "cli/request.h"
 #include "lock/take.h"
 #include "report/error.h"

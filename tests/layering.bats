@@ -38,7 +38,7 @@ forbidden() {
 @test "an include that goes up is found, in each folder" {
 	cp -R "$SOURCE/src" "$BATS_TEST_TMPDIR/src"
 	cd "$BATS_TEST_TMPDIR/src"
-	for pair in preempt:run owners:preempt cli:owners methods:cli lock:methods sys:lock report:sys locksmith:methods run:locksmith; do
+	for pair in preempt:run owners:preempt owners:cli cli:owners methods:cli lock:methods sys:lock report:sys locksmith:methods run:locksmith; do
 		into=$(find "${pair%:*}" -name '*.c' | head -1)
 		header=$(find "${pair#*:}" -name '*.h' | head -1)
 		cp "$into" saved

@@ -227,3 +227,36 @@ void open_locks_find(struct open_locks *all)
 	*all = (struct open_locks){.unseen = access("/proc/1", F_OK) != 0}; /* hidepid */
 	process_each(see_process, all);
 }
+
+/* ---- their owners ---- */
+
+static bool same_name(const struct open_locks *all, size_t i, size_t j)
+{
+	return strcmp(all->list[i].name, all->list[j].name) == 0;
+}
+
+/* The holders of the lock on a server that is I of ALL, then its waiters. */
+static void see_on_server(struct owners *found, const struct open_locks *all, size_t i)
+{
+	for (int waits = 0; waits < 2; waits++)
+		for (size_t j = i; j < all->count; j++)
+			if (same_name(all, i, j))
+				server_owners_see(found, all->list[i].name, all->list[j].semlock,
+				    waits != 0);
+}
+
+bool open_locks_owners(struct owners *found, const struct open_locks *all, size_t i,
+    const struct method *method)
+{
+	struct lock_spec spec = {.method = method, .name = all->list[i].name, .fd = -1};
+	struct error ignored;
+
+	*found = (struct owners){0};
+	for (size_t j = 0; j < i; j++)
+		if (same_name(all, i, j))
+			return false;
+	if (server_method(spec.name) == NULL)
+		return owners_look_by_name(found, &spec, false, &ignored) == 0;
+	see_on_server(found, all, i);
+	return true;
+}

@@ -6,8 +6,9 @@
 #ifndef SEMLOCK_OWNERS_OWNERS_H
 #define SEMLOCK_OWNERS_OWNERS_H
 
-#include "cli/request.h"
+#include "lock/lock.h"
 #include "methods/file/owner_record.h"
+#include "sys/open_fds.h"
 #include "sys/process.h"
 
 /* A process through which a lock is held: most often semlock or its command, which share it. */
@@ -155,11 +156,31 @@ enum nesting {
  * descriptor. */
 enum nesting nesting_inherited(const struct lock *lock, int *fd);
 
-/* ---- who.c: --who ---- */
+/* ---- open_locks.c: the locks that processes of this machine have open ---- */
 
-/* Print the owners of each lock in REQUEST on standard output, as a table for people or as JSON;
- * nothing is taken.  Ends the program: with 0 when all are free, EXIT_BUSY when one is held, or the
- * worst status of those that could not be looked at. */
-noreturn void who(const struct request *request);
+struct open_lock {
+	/* with its directory, or a URL; a file that has no such name here: by /proc/PID/root */
+	char *name;
+	struct identity file; /* zero: on a server */
+	pid_t semlock;        /* of a lock on a server: the semlock that has the helper */
+};
+
+struct open_locks {
+	struct open_lock *list; /* a file is there once, a URL for each helper */
+	size_t count;
+	bool unseen; /* some processes may not be looked into */
+	bool failed; /* no memory: some are missing */
+};
+
+/* Search all processes for descriptors with a lock on them, whatever program took it, for all that
+ * a semlock has open, and for the helpers of locks on servers.  What a semlock has open may be no
+ * lock: that has no owners. */
+void open_locks_find(struct open_locks *all);
+
+/* Fill FOUND with the owners of lock I of ALL, which is looked for with METHOD unless its record
+ * names another; of a lock on a server those that this machine knows of, without asking the server.
+ * Returns false, with FOUND empty, if it cannot be looked at, or lock I is an earlier one's. */
+bool open_locks_owners(struct owners *found, const struct open_locks *all, size_t i,
+    const struct method *method);
 
 #endif

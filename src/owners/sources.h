@@ -111,25 +111,4 @@ int server_owners_ask(struct owners *found, const struct lock *lock, struct erro
  * or with WAITS if it waits for it. */
 void server_owners_see(struct owners *found, const char *url, pid_t semlock, bool waits);
 
-/* ---- open_locks.c: the locks that processes of this machine have open ---- */
-
-struct open_lock {
-	/* with its directory, or a URL; a file that has no such name here: by /proc/PID/root */
-	char *name;
-	struct identity file; /* zero: on a server */
-	pid_t semlock;        /* of a lock on a server: the semlock that has the helper */
-};
-
-struct open_locks {
-	struct open_lock *list; /* a file is there once, a URL for each helper */
-	size_t count;
-	bool unseen; /* some processes may not be looked into */
-	bool failed; /* no memory: some are missing */
-};
-
-/* Search all processes for descriptors with a lock on them, whatever program took it, for all that
- * a semlock has open, and for the helpers of locks on servers.  What a semlock has open may be no
- * lock: that has no owners. */
-void open_locks_find(struct open_locks *all);
-
 #endif

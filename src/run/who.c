@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "methods/server/server.h"
-#include "owners/sources.h"
+#include "owners/owners.h"
 #include "report/text.h"
+#include "run/who.h"
 
 /* COMMAND_COLUMNS: what the other columns leave of 80. */
 enum {
@@ -240,33 +241,11 @@ static int show_lock(const struct request *request, const struct lock_spec *want
 	return print_lock(request, wanted->name, &found, first);
 }
 
-/* Is there no lock of this name before lock I of ALL? */
-static bool is_first(const struct open_locks *all, size_t i)
-{
-	for (size_t j = 0; j < i; j++)
-		if (strcmp(all->list[i].name, all->list[j].name) == 0)
-			return false;
-	return true;
-}
-
-/* As far as this machine knows: the holders of the lock on a server that is I of ALL, then the
- * waiters. */
-static void see_owners(struct owners *found, const struct open_locks *all, size_t i)
-{
-	for (int waits = 0; waits < 2; waits++)
-		for (size_t j = i; j < all->count; j++)
-			if (strcmp(all->list[j].name, all->list[i].name) == 0)
-				server_owners_see(found, all->list[i].name, all->list[j].semlock,
-				    waits != 0);
-}
-
 /* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
 static int show_all(const struct request *request)
 {
 	static struct open_locks all; /* static: used until the process ends */
-	struct lock_spec lock;
 	struct owners found;
-	struct error ignored;
 	int worst = EXIT_SUCCESS;
 	bool first = true;
 
@@ -276,19 +255,9 @@ static int show_all(const struct request *request)
 	}
 	open_locks_find(&all);
 	for (size_t i = 0; i < all.count; i++) {
-		if (!is_first(&all, i))
+		if (!open_locks_owners(&found, &all, i, request->spec.method) || found.count == 0)
 			continue;
-		found = (struct owners){0};
-		lock = (struct lock_spec){.method = request->spec.method,
-		    .name = all.list[i].name,
-		    .fd = -1};
-		if (server_method(lock.name) != NULL)
-			see_owners(&found, &all, i);
-		else if (owners_look_by_name(&found, &lock, false, &ignored) != 0)
-			continue;
-		if (found.count == 0)
-			continue;
-		if (print_lock(request, lock.name, &found, first) == EXIT_BUSY)
+		if (print_lock(request, all.list[i].name, &found, first) == EXIT_BUSY)
 			worst = EXIT_BUSY;
 		first = false;
 	}
