@@ -152,6 +152,15 @@ killed_with() {
 	[ "$(sed 's/pid=[1-9][0-9]*/pid=N/' told)" = "--mode=shared --queue-max=2 --pid=N --note=true -x -- odd://h/l" ] || complain "$(cat told)"
 }
 
+@test "an engine is told all of the options that a lock on a server can have, at once" {
+	engine odd <<<"echo LOCKSMITH 2 shared slots queue-max; printf '%s\n' \"\$@\" >told; $OK; read -r start; cat; echo FREE"
+	expect_status 0 "$SEMLOCK" -j 3 --ttl 10 --stale 60 -w 50 --queue-max 3 odd://h/x echo hi
+	expect_out hi
+	sed 's/^--pid=[1-9][0-9]*$/--pid=N/; s/^--wait=[45][0-9.]*$/--wait=W/' told >seen
+	printf '%s\n' --slots=3 --ttl=10.000000000 --stale=60.000000000 --wait=W --queue-max=3 --pid=N \
+		"--note=echo hi" -- odd://h/x | diff - seen
+}
+
 @test "a slot that is none of the lock's is not handed on" {
 	for slot in 2 -1 99999999999 4294967297; do
 		engine odd <<<"echo LOCKSMITH 2 shared slots; ${OK/token=7/slot=$slot}; read -r start; cat; echo FREE"
@@ -166,7 +175,16 @@ killed_with() {
 	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" --who odd://h/l
 	engine odd <<<'exit 0'
 	chmod -x helpers/semlock-locksmith-odd
-	refused 69 "Permission denied" "$SEMLOCK" odd://h/l touch ran
+	refused 69 "cannot start $PWD/helpers/semlock-locksmith-odd: Permission denied" "$SEMLOCK" odd://h/l touch ran
+	[ ! -e ran ]
+}
+
+@test "a scheme that no program is there for may be a slip of the keyboard; one that cannot be executed is none" {
+	refused 69 "there are: demo; did you mean demo://?" "$SEMLOCK" demi://h/l touch ran
+	engine demi <<<'exit 0'
+	chmod -x helpers/semlock-locksmith-demi
+	refused 69 "Permission denied" "$SEMLOCK" demi://h/l touch ran
+	! grep -F "did you mean" .err || complain "$(cat .err)"
 	[ ! -e ran ]
 }
 

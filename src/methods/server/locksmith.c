@@ -56,11 +56,32 @@ void locksmith_schemes(char *text, size_t size, struct similar *similar)
 		snprintf(text, size, " (none)");
 }
 
+/* Write into TEXT why no program for the scheme was started.  With ENOENT no directory has one: the
+ * scheme may be mistyped.  Else PATH is the one that was found. */
+static void explain_exec(char *text, size_t size, const struct locksmith *helper, const char *path,
+    int errnum)
+{
+	struct similar similar = {.word = helper->scheme, .length = strlen(helper->scheme)};
+	const char *first = locksmith_directory(0), *second = locksmith_directory(1);
+	char schemes[200];
+
+	if (errnum != ENOENT) {
+		snprintf(text, size, "cannot start %.600s: %s", path, strerror(errnum));
+		return;
+	}
+	locksmith_schemes(schemes, sizeof schemes, &similar);
+	similar_hint(&similar, "", "://");
+	snprintf(text, size,
+	    "cannot start " LOCKSMITH_PREFIX "%s in %.200s%s%.200s, the program for such URLs: %s; "
+	    "there are:%s%s A file of this name is ./NAME",
+	    helper->scheme, first, second == NULL ? "" : " or ", second == NULL ? "" : second,
+	    strerror(errnum), schemes, similar.hint[0] == '\0' ? "." : similar.hint);
+}
+
 /* In the child.  If exec fails, write the ERR line in the helper's place. */
 static void become_locksmith(const struct locksmith *helper, int output, const char **argv)
 {
-	struct similar similar = {.word = helper->scheme, .length = strlen(helper->scheme)};
-	char line[LOCKSMITH_LINE], path[PATH_MAX], schemes[200];
+	char line[LOCKSMITH_LINE], reason[LOCKSMITH_LINE - 100], path[PATH_MAX];
 	const char *directory;
 	int length, errnum = ENOENT;
 
@@ -78,16 +99,11 @@ static void become_locksmith(const struct locksmith *helper, int output, const c
 		execv(path, (char *const *)(uintptr_t)argv);
 		errnum = errno;
 	}
-	directory = locksmith_directory(1);
-	locksmith_schemes(schemes, sizeof schemes, &similar);
+	explain_exec(reason, sizeof reason, helper, path, errnum);
 	length = snprintf(line, sizeof line,
 	    SAYS_LOCKSMITH " %d " OFFER_SHARED " " OFFER_SLOTS " " OFFER_QUEUE_MAX "\n" SAYS_ERR
-			   " %d cannot start %s%s in %.200s%s%.200s, the program for such "
-			   "URLs: %s; there are:%s%s A file of this name is ./NAME\n",
-	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, LOCKSMITH_PREFIX, helper->scheme,
-	    locksmith_directory(0), directory == NULL ? "" : " or ",
-	    directory == NULL ? "" : directory, strerror(errnum), schemes,
-	    *similar_hint(&similar, "", "://") != '\0' ? similar.hint : ".");
+			   " %d %s\n",
+	    LOCKSMITH_PROTOCOL, EXIT_UNAVAILABLE, reason);
 	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
 		_exit(EXIT_FAILURE);
 	_exit(EXIT_UNAVAILABLE);

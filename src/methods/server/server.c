@@ -30,22 +30,32 @@
 
 enum { MOST_WORDS = 10 };
 
-/* The helper's arguments. */
+/* The helper's arguments, from its program to the URL. */
 struct words {
-	const char *list[MOST_WORDS];
+	const char *list[MOST_WORDS + 1]; /* the last element stays NULL */
 	size_t count;
+	bool full; /* a further word was refused */
 	char text[MOST_WORDS][240];
 };
 
+static void add_text(struct words *words, const char *text)
+{
+	if (words->count < MOST_WORDS)
+		words->list[words->count++] = text;
+	else
+		words->full = true;
+}
+
 static void PRINTF_LIKE(2, 3) add_word(struct words *words, const char *format, ...)
 {
-	char *text = words->text[words->count];
+	char *text = words->count < MOST_WORDS ? words->text[words->count] : NULL;
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof words->text[0], format, arguments);
+	if (text != NULL)
+		vsnprintf(text, sizeof words->text[0], format, arguments);
 	va_end(arguments);
-	words->list[words->count++] = text;
+	add_text(words, text);
 }
 
 static void add_duration(struct words *words, const char *option, int64_t time)
@@ -89,8 +99,10 @@ static int start_helper(struct lock *lock, const struct wait_options *wait, stru
 	add_word(&words, "--pid=%ld", (long)lock->child->semlock);
 	if (spec->command != NULL)
 		add_note(&words, spec->command);
-	add_word(&words, "--"); /* the URL may begin with "-" */
-	words.list[words.count] = spec->name;
+	add_text(&words, "--"); /* the URL may begin with "-" */
+	add_text(&words, spec->name);
+	if (words.full)
+		return error_plain(error, ERROR_NONE, "too many arguments for the helper");
 	return locksmith_start(lock->server.helper, spec->method->name, words.list, error);
 }
 
