@@ -81,9 +81,14 @@ def main(shell, *lines):
 
 
 def fish(*lines):
+    """With ? as a wildcard, as in fish 3, and without, as in fish 4: both complete the same."""
     script = "source $FILE; for line in $argv; complete -C $line; echo ==; end"
-    said = subprocess.run(["fish", "-c", script, *lines], check=True, stdout=subprocess.PIPE, text=True)
-    print(re.sub(r"\t.*", "", said.stdout), end="")
+    said = [subprocess.run(["fish", f"--features={feature}", "-c", script, *lines], check=True, stdout=subprocess.PIPE,
+                           text=True).stdout for feature in ("", "qmark-noglob")]
+    for one, other in zip(*(words.split("==\n") for words in said)):
+        if one != other:
+            sys.exit(f"fish 3 completes {one[:60]!r}, fish 4 {other[:60]!r}")
+    print(re.sub(r"\t.*", "", said[0]), end="")
 
 
 def seen(shell, line):

@@ -17,7 +17,9 @@ function __semlock_operands
                 set -q words[2]; or return 1
                 set -e words[1]
             case '--*'
-            case '-?*'
+            case -
+                break
+            case '-*'
                 # -nw 10: the first letter that takes a value ends the cluster.
                 if string match -qr '^-[^Efjmw]*[Efjmw]$' -- $words[1]
                     set -q words[2]; or return 1
