@@ -16,7 +16,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/hold.c src/methods/file/owner_record.c src/methods/file/owner_record.h \
 	src/owners/kernel_owners.c \
 	src/methods/file/heartbeat.c \
-	src/methods/server/lease.c \
+	src/methods/server/lease.c src/methods/server/lease.h \
 	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \
 	src/lock/lock.h \
 	src/lock/take.c src/lock/take.h \
@@ -86,7 +86,7 @@ LOCKSMITH_CURL = \
 	src/locksmith/curl/transfer.c src/locksmith/curl/transfer.h
 LOCKSMITH_ETCD = $(LOCKSMITH_CURL) \
 	src/locksmith/etcd/etcd.c \
-	src/locksmith/etcd/etcd_wait.c \
+	src/locksmith/etcd/etcd_wait.c src/locksmith/etcd/etcd_wait.h \
 	src/locksmith/etcd/etcd_key.c src/locksmith/etcd/etcd_key.h \
 	src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_queue.h \
 	src/locksmith/etcd/etcd_rpc.c src/locksmith/etcd/etcd_rpc.h \

@@ -15,18 +15,6 @@
 #include "report/text.h"
 #include "sys/deadline.h"
 
-/* A decimal number from 0 to MOST, or -1.  As for flock(1), blanks and a sign may precede it: " 8"
- * is what the wc(1) of some systems prints. */
-static long parse_number(const char *text, long most)
-{
-	char *end;
-	long value;
-
-	errno = 0;
-	value = strtol(text, &end, 10);
-	return end > text && *end == '\0' && errno == 0 && value >= 0 && value <= most ? value : -1;
-}
-
 static const struct {
 	char name[6];
 	int number;
@@ -50,7 +38,7 @@ static const struct {
 /* The number of "TERM", "SIGTERM", "term" or "15"; -1: no such signal. */
 static int parse_signal(const char *text)
 {
-	long number = parse_number(text, NSIG - 1);
+	long number = text_number(text, NSIG - 1);
 
 	if (number > 0)
 		return (int)number;
@@ -148,7 +136,7 @@ int value_on_lost(const char *text)
 
 long value_number(const char *option, const char *text, const char *what, long least, long most)
 {
-	long number = parse_number(text, most);
+	long number = text_number(text, most);
 
 	if (number < least)
 		die(EXIT_USAGE, "%s %s: not %s, %ld to %ld", option, text, what, least, most);
@@ -167,7 +155,7 @@ mode_t value_mode(const char *text)
 
 int value_fd(const char *option, const char *text)
 {
-	long fd = parse_number(text, INT_MAX);
+	long fd = text_number(text, INT_MAX);
 
 	if (fd < 0)
 		die(EXIT_USAGE, "%s %s: not a descriptor number, such as 8", option, text);

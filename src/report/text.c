@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -131,6 +133,16 @@ void json_text(FILE *out, const char *key, const char *text)
 void json_number(FILE *out, const char *key, long long number, bool known)
 {
 	fprintf(out, known ? "\"%s\": %lld, " : "\"%s\": null, ", key, number);
+}
+
+long text_number(const char *text, long most)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	return end > text && *end == '\0' && errno == 0 && value >= 0 && value <= most ? value : -1;
 }
 
 /* ---- did you mean ...? ---- */

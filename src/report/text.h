@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* report/text.h - foreign text made safe for a terminal, and for JSON; "did you mean ...?" for an
- * unknown word. */
+/* report/text.h - foreign text made safe for a terminal, and for JSON; numbers in text; "did you
+ * mean ...?" for an unknown word. */
 #ifndef SEMLOCK_REPORT_TEXT_H
 #define SEMLOCK_REPORT_TEXT_H
 
@@ -31,6 +31,10 @@ void json_words(FILE *out, const char *words, size_t length);
  * KNOWN. */
 void json_text(FILE *out, const char *key, const char *text);
 void json_number(FILE *out, const char *key, long long number, bool known);
+
+/* The decimal number in TEXT, from 0 to MOST, or -1.  As for flock(1), blanks and a sign may
+ * precede it: " 8" is what the wc(1) of some systems prints. */
+long text_number(const char *text, long most);
 
 /* Begin with {.word = WORD, .length = its bytes}. */
 struct similar {

@@ -56,7 +56,7 @@ static void url(const char *text)
 	struct error error = {.kind = ERROR_NONE};
 	char name[300];
 
-	if (url_parse(text, &url, &error) != 0) {
+	if (url_parse(text, "", &url, &error) != 0) {
 		MUST(error.kind == ERROR_USAGE && error.text[0] != '\0');
 		return;
 	}

@@ -165,7 +165,7 @@ static void urls(void)
 	struct error error;
 	char name[64];
 
-	MUST(url_parse("etcd://cron@h1,h2:1,[::1]:23/jobs/nightly/", &u, &error) == 0);
+	MUST(url_parse("etcd://cron@h1,h2:1,[::1]:23/jobs/nightly/", "", &u, &error) == 0);
 	MUST(u.hosts == 3 && strcmp(u.host[2], "[::1]:23") == 0 &&
 	     strcmp(u.path, "jobs/nightly") == 0);
 	MUST(strcmp(u.user, "cron") == 0);
@@ -173,21 +173,21 @@ static void urls(void)
 	MUST(strcmp(name, "::1") == 0);
 	url_hostname(u.host[1], name, sizeof name);
 	MUST(strcmp(name, "h2") == 0);
-	MUST(url_parse("ftp://a%40b@h/x%20y", &u, &error) == 0 && strcmp(u.user, "a@b") == 0 &&
+	MUST(url_parse("ftp://a%40b@h/x%20y", "", &u, &error) == 0 && strcmp(u.user, "a@b") == 0 &&
 	     strcmp(u.path, "x y") == 0);
-	MUST(url_parse("ftp://u:p@h/x", &u, &error) == -1 && error.kind == ERROR_USAGE);
-	MUST(url_parse("ftp://h/x%0a", &u, &error) == -1 &&
-	     url_parse("ftp://h/x%", &u, &error) == -1);
-	MUST(url_parse("ftp://h/x%4", &u, &error) == -1 &&
-	     url_parse("ftp://h/x%41", &u, &error) == 0);
-	MUST(
-	    url_parse("ftp://h /x", &u, &error) == -1 && url_parse("ftp://@h/x", &u, &error) == -1);
-	MUST(url_parse("sftp://[2001:db8::1]/a", &u, &error) == 0 &&
+	MUST(url_parse("ftp://u:p@h/x", "", &u, &error) == -1 && error.kind == ERROR_USAGE);
+	MUST(url_parse("ftp://h/x%0a", "", &u, &error) == -1 &&
+	     url_parse("ftp://h/x%", "", &u, &error) == -1);
+	MUST(url_parse("ftp://h/x%4", "", &u, &error) == -1 &&
+	     url_parse("ftp://h/x%41", "", &u, &error) == 0);
+	MUST(url_parse("ftp://h /x", "", &u, &error) == -1 &&
+	     url_parse("ftp://@h/x", "", &u, &error) == -1);
+	MUST(url_parse("sftp://[2001:db8::1]/a", "", &u, &error) == 0 &&
 	     strcmp(u.host[0], "[2001:db8::1]") == 0);
-	MUST(url_parse("sftp://[::ffff:1.2.3.4]:65535/a", &u, &error) == 0);
-	MUST(url_parse("sftp://h:1/..a", &u, &error) == 0 &&
-	     url_parse("ftp://h:1/../a", &u, &error) == 0);
-	MUST(url_parse("ftp://h:00080/a", &u, &error) == 0);
+	MUST(url_parse("sftp://[::ffff:1.2.3.4]:65535/a", "", &u, &error) == 0);
+	MUST(url_parse("sftp://h:1/..a", "", &u, &error) == 0 &&
+	     url_parse("ftp://h:1/../a", "", &u, &error) == 0);
+	MUST(url_parse("ftp://h:00080/a", "", &u, &error) == 0);
 	puts("ok URLs");
 }
 
@@ -305,7 +305,7 @@ static void noise(void)
 		names[0] = '\0';
 		listing_of_names(text, note, NULL);
 		listing_modified(text, &s);
-		if (url_parse(text, &u, &error) == 0)
+		if (url_parse(text, "", &u, &error) == 0)
 			MUST(strpbrk(u.path, "\r\n") == NULL && u.path[0] != '\0' && u.hosts > 0);
 		protobuf_whole(
 		    (struct protobuf){(unsigned char *)text, (unsigned char *)strchr(text, '\0')});

@@ -7,16 +7,16 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_ENGINE_H
 #define SEMLOCK_LOCKSMITH_COMMON_ENGINE_H
 
+#include <stdbool.h>
+
 #include "locksmith/common/options.h"
 #include "report/error.h"
 
-#include <stdbool.h>
-
 enum engine_outcome {
-	TAKEN,    /* the lock is held: not of run() */
-	RELEASED, /* semlock wants it no more; with ACTION_WHO: it is free */
-	BUSY,
-	FAILED /* an error is filled */
+	ENGINE_TAKEN,    /* the lock is held: not of run() */
+	ENGINE_RELEASED, /* semlock wants it no more; with ACTION_WHO: it is free */
+	ENGINE_BUSY,
+	ENGINE_FAILED /* an error is filled */
 };
 
 struct engine {
@@ -24,14 +24,14 @@ struct engine {
 	const char *schemes; /* "etcd etcds": the URLs that it takes */
 	const char *words;   /* what it offers, of "shared slots order token queue-max" */
 
-	/* Fills in *url, which stays valid until exit: url_parse, or the engine's own.  0, or -1
-	 * with *error filled. */
+	/* Fill *url, which stays valid until exit: url_parse, or the engine's own.  Returns 0, or
+	 * -1 with ERROR filled. */
 	int (*parse)(const char *text, struct url *url, struct error *error);
 
-	/* The whole life of a lock, or of ACTION_WHO: RELEASED or BUSY with everything said (OK,
-	 * HELD, FREE, BUSY, WHO), or FAILED with *error filled, which main says (LOST, ERR).  With
-	 * ERROR_AWAY in it nothing is held and nothing is left to run: main may call run() again,
-	 * as long as the user waits. */
+	/* The whole life of a lock, or of ACTION_WHO: ENGINE_RELEASED or ENGINE_BUSY with
+	 * everything said (OK, HELD, FREE, BUSY, WHO), or ENGINE_FAILED with ERROR filled, which
+	 * main says (LOST, ERR).  With ERROR_AWAY in it nothing is held and nothing is left to run:
+	 * main may call run() again, as long as the user waits. */
 	enum engine_outcome (*run)(const struct options *options, struct error *error);
 
 	/* After each run(), and after the command of a lost lock was ended.  STOPPED: no process

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/loop.h"
-
-#include "locksmith/common/protocol.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/timerfd.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
 
 enum { MOST_FDS = 4 };
 

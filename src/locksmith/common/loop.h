@@ -4,11 +4,11 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 #define SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 
-#include "sys/deadline.h"
-
 #include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "sys/deadline.h"
 
 #define NEVER INT64_MAX
 
@@ -24,29 +24,29 @@ static inline int64_t earlier(int64_t a, int64_t b)
 /* A random time from 3/4 to 5/4 of NS: several pollers spread. */
 int64_t spread(int64_t ns);
 
-/* Fills SIZE bytes, at most 256, at INTO with random bytes of the kernel; aborts if there are
+/* Fill SIZE bytes, at most 256, at INTO with random bytes of the kernel; abort if there are
  * none. */
 void random_bytes(void *into, size_t size);
 
-/* Reads a duration, as duration_parse() does, of at most LONGEST_SECONDS, into *NS. 0, or -1: TEXT
- * is none. */
+/* Read a duration, as duration_parse() does, of at most LONGEST_SECONDS, into *NS.  Returns 0, or
+ * -1: TEXT is none. */
 int bounded_duration(const char *text, int64_t *ns);
 
-/* Fills in what poll(2) is to look at beside other descriptors: semlock's lines, and a timer for
- * that moment, which also runs while the machine is suspended; -1: there is none.  Returns the
- * timeout in ms: -1, for ever, if the timer wakes; else a second at most, because poll(2) does not
- * count the time of a suspend. */
+/* Fill OWN with what poll(2) is to watch beside other descriptors: semlock's lines, and a timer for
+ * that moment, which also runs while the machine is suspended, or -1 if there is no timer.  Returns
+ * the timeout in ms: -1, for ever, if the timer wakes; else a second at most, because poll(2) does
+ * not count the time of a suspend. */
 int loop_prepare(struct pollfd own[2], int64_t until);
 
-/* Sleeps until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, or
- * that moment has come; where there is no timerfd_create(2), a second at most.  Fills in
+/* Sleep until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, or
+ * that moment has come; where there is no timerfd_create(2), a second at most.  Fill
  * revents. */
 void loop_turn(struct pollfd *fds, nfds_t count, int64_t until);
 
-/* Waits until that moment, or until protocol_released(). */
+/* Wait until that moment, or until protocol_released(). */
 void loop_wait(int64_t until);
 
-/* Waits until that moment, also after protocol_released(). */
+/* Wait until that moment, also after protocol_released(). */
 void loop_pause(int64_t until);
 
 #endif

@@ -3,11 +3,6 @@
  * ends. */
 #include <config.h>
 
-#include "locksmith/common/loop.h"
-#include "locksmith/common/engine.h"
-#include "locksmith/common/options.h"
-#include "locksmith/common/protocol.h"
-
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +10,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define AGAIN SECOND /* between two tries of a server that is not there */
+#include "locksmith/common/engine.h"
+#include "locksmith/common/loop.h"
+#include "locksmith/common/options.h"
+#include "locksmith/common/protocol.h"
+
+#define RETRY_AFTER SECOND /* between two tries of a server that is not there */
 
 /* When the command ends, the input ends, and the lock is released.  If a signal ended the helper
  * before, the lock would lapse under a running command: ignore them all. */
@@ -31,9 +31,8 @@ static void outlive_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-#define STOPPING \
-	(10 * SECOND) /* semlock stops the command of a lost lock, and closes our input \
-	               * \ */
+/* After LOST, semlock stops the command and closes our input, at most so much later. */
+#define STOPPING (10 * SECOND)
 
 /* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a
  * wrong name would be waited for without end. */
@@ -45,7 +44,7 @@ static enum engine_outcome run_engine(const struct options *options, struct erro
 
 		*error = (struct error){.kind = ERROR_NONE};
 		outcome = engine.run(options, error);
-		if (outcome != FAILED || error->kind != ERROR_AWAY ||
+		if (outcome != ENGINE_FAILED || error->kind != ERROR_AWAY ||
 		    options->action != ACTION_LOCK || options->no_wait || options->wait == NEVER ||
 		    protocol_released() || clock_boottime() >= options->until)
 			return outcome;
@@ -53,25 +52,27 @@ static enum engine_outcome run_engine(const struct options *options, struct erro
 			engine.end(true);
 		snprintf(text, sizeof text, "note=for the server: %s", error->text);
 		say_wait(text);
-		loop_wait(earlier(clock_boottime() + spread(AGAIN), options->until));
+		loop_wait(earlier(clock_boottime() + spread(RETRY_AFTER), options->until));
 		if (protocol_released())
-			return RELEASED;
+			return ENGINE_RELEASED;
 	}
 }
 
 static int finish(enum engine_outcome outcome, const struct error *error)
 {
-	if (outcome == FAILED && error->kind == ERROR_LOST) {
+	if (outcome == ENGINE_FAILED && error->kind == ERROR_LOST) {
 		say(SAYS_LOST " %s", error->text);
 		if (protocol_started())
 			loop_wait(clock_boottime() + STOPPING);
-	} else if (outcome == FAILED && error->text[0] != '\0') {
+	} else if (outcome == ENGINE_FAILED && error->text[0] != '\0') {
 		say(SAYS_ERR " %d %s", exit_status_of(error->kind), error->text);
 	}
 	if (engine.end != NULL)
 		engine.end(protocol_released() || !protocol_started());
 	protocol_end();
-	return outcome == FAILED ? exit_status_of(error->kind) : outcome == BUSY ? EXIT_BUSY : 0;
+	return outcome == ENGINE_FAILED ? exit_status_of(error->kind)
+	       : outcome == ENGINE_BUSY ? EXIT_BUSY
+	                                : 0;
 }
 
 /* --help and --version: for people. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/options.h"
-
-#include "locksmith/common/loop.h"
-#include "locksmith/common/protocol.h"
-
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/common/options.h"
+#include "locksmith/common/protocol.h"
+#include "report/text.h"
 
 /* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
 #define NO_WAIT (5 * SECOND / 2)
@@ -55,21 +55,13 @@ static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE
     {"who", no_argument, &action, ACTION_WHO}, {"help", no_argument, &action, ACTION_HELP},
     {"version", no_argument, &action, ACTION_VERSION}, {NULL, 0, NULL, 0}};
 
-static int parse_number(const char *text, long least, long most, long *n)
-{
-	char *end;
-
-	*n = strtol(text, &end, 10);
-	return end == text || *end != '\0' || *n < least || *n > most ? -1 : 0;
-}
-
 static int parse_count(const char *text, long most, unsigned int *count)
 {
-	long n;
+	long number = text_number(text, most);
 
-	if (parse_number(text, 1, most, &n) != 0)
+	if (number < 1)
 		return -1;
-	*count = (unsigned int)n;
+	*count = (unsigned int)number;
 	return 0;
 }
 
@@ -137,7 +129,8 @@ static int parse_option(struct options *options, int option, const char *argumen
 	case OPT_QUEUE_MAX:
 		return parse_count(argument, INT32_MAX, &options->queue_max);
 	case OPT_PID:
-		return parse_number(argument, 1, INT32_MAX, &options->pid);
+		options->pid = text_number(argument, INT32_MAX);
+		return options->pid > 0 ? 0 : -1;
 	case OPT_NOTE:
 		options->note = argument;
 		return 0;

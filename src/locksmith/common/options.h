@@ -3,12 +3,12 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_OPTIONS_H
 #define SEMLOCK_LOCKSMITH_COMMON_OPTIONS_H
 
-#include "locksmith/common/url.h"
-#include "report/error.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "locksmith/common/url.h"
+#include "report/error.h"
 
 enum action { ACTION_LOCK, ACTION_WHO, ACTION_HELP, ACTION_VERSION };
 
@@ -43,7 +43,7 @@ long options_pid(const struct options *options);
 /* The holder, as others see it: the fields of a WAIT line from pid= on. */
 void options_holder(const struct options *options, char *text, size_t size);
 
-/* Reads argv. 0, or -1 with *error filled (ERROR_USAGE). */
+/* Read argv.  Returns 0, or -1 with ERROR filled (ERROR_USAGE). */
 int options_parse(int argc, char **argv, struct options *options, struct error *error);
 
 /* The text of --help. */

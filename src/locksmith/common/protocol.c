@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/protocol.h"
-
-#include "report/error.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "locksmith/common/protocol.h"
+#include "report/error.h"
 
 static struct {
 	char line[128];
@@ -33,9 +32,9 @@ static struct {
 	char held[64];
 } unsaid;
 
-/* Writes without blocking: POLLOUT promises room for PIPE_BUF bytes.  False: the pipe had no room
- * within timeout_ms (-1: wait for ever). */
-static bool put_line(const char *text, size_t length, int timeout_ms)
+/* Write without blocking: POLLOUT promises room for PIPE_BUF bytes.  Returns false: the pipe had no
+ * room within timeout_ms (-1: wait for ever). */
+static bool write_line(const char *text, size_t length, int timeout_ms)
 {
 	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
 
@@ -82,7 +81,7 @@ static void say_unsaid(void)
 		return;
 	memcpy(text, unsaid.lines, unsaid.used);
 	memcpy(text + unsaid.used, unsaid.held, held);
-	if (!put_line(text, unsaid.used + held, 0))
+	if (!write_line(text, unsaid.used + held, 0))
 		return;
 	unsaid.used = 0;
 	unsaid.held[0] = '\0';
@@ -92,8 +91,11 @@ void protocol_end(void)
 {
 	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
 
-	while (say_unsaid(), unsaid.used > 0)
+	say_unsaid();
+	while (unsaid.used > 0) {
 		poll(&out, 1, -1);
+		say_unsaid();
+	}
 }
 
 void say(const char *format, ...)
@@ -114,7 +116,7 @@ void say(const char *format, ...)
 	/* With --who no lock is held: the line may block. */
 	answer = begins(line, SAYS_WHO);
 	say_unsaid();
-	if (unsaid.used + strlen(unsaid.held) > 0 || !put_line(line, length, answer ? -1 : 0))
+	if (unsaid.used + strlen(unsaid.held) > 0 || !write_line(line, length, answer ? -1 : 0))
 		keep_unsaid(line, length);
 }
 
@@ -133,7 +135,7 @@ int protocol_fd(void)
 	return input.ended ? -1 : STDIN_FILENO;
 }
 
-static void input_line(const char *text)
+static void inwrite_line(const char *text)
 {
 	const char *pid = strstr(text, " " FIELD_PID);
 
@@ -158,7 +160,7 @@ static void input_byte(char c)
 	}
 	input.line[input.used] = '\0';
 	if (!input.too_long)
-		input_line(input.line);
+		inwrite_line(input.line);
 	input.used = 0;
 	input.too_long = false;
 }

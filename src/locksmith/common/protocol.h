@@ -4,12 +4,12 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 #define SEMLOCK_LOCKSMITH_COMMON_PROTOCOL_H
 
-#include "protocol/locksmith_words.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Writes one line to standard output.  If the pipe is full, never blocks, so that the heartbeat
+#include "protocol/locksmith_words.h"
+
+/* Write one line to standard output.  If the pipe is full, never block, so that the heartbeat
  * goes on: WAIT is dropped; other lines, and of HELD the last, are written when there is room. Only
  * WHO waits for room. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -17,13 +17,13 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* At the end: waits until all lines are written, or the reader has gone. */
 void protocol_end(void);
 
-/* Writes "WAIT who" if who differs from the last one. */
+/* Write "WAIT who" if who differs from the last one. */
 void say_wait(const char *who);
 
 /* The descriptor to poll for semlock's lines, or -1 after the end of input. */
 int protocol_fd(void);
 
-/* Reads and handles semlock's lines, without blocking. */
+/* Read and handle semlock's lines, without blocking. */
 void protocol_pump(void);
 
 /* True after START: the command runs, and the lock is to be renewed.  Before, semlock may stand

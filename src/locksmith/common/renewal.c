@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/renewal.h"
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
-
-#include <inttypes.h>
-#include <stdio.h>
+#include "locksmith/common/renewal.h"
 
 static int64_t moment(const struct renewal *renewal, enum lease_part part)
 {
 	return lease_moment(renewal->deadline, renewal->lease, part);
 }
 
-/* Tries to renew, and sets *next, the moment of the next try.  -1: the lock is lost. */
+/* Try to renew, and set *next, the moment of the next try.  Returns -1: the lock is lost. */
 static int renew(struct renewal *renewal, int64_t *next, struct error *error)
 {
 	*error = (struct error){.kind = ERROR_NONE};

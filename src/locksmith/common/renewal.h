@@ -4,16 +4,16 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 #define SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 
-#include "report/error.h"
-#include "protocol/lease_schedule.h"
-
 #include <stdint.h>
+
+#include "protocol/lease_schedule.h"
+#include "report/error.h"
 
 enum renewed {
 	RENEWED, /* the deadline is a later one */
 	/* no answer, or a refusal that may pass: to be tried again, as long as there is time */
 	RENEW_AGAIN,
-	RENEW_GONE /* the lock is lost: *error is filled */
+	RENEW_GONE /* the lock is lost: ERROR is filled */
 };
 
 struct renewal {
@@ -24,16 +24,16 @@ struct renewal {
 	enum lease_part at; /* LEASE_RENEW or LEASE_BEAT */
 	int64_t retry;      /* between two tries */
 
-	/* Tries once, at most until that moment.  With RENEW_AGAIN, *error may be filled with the
+	/* Try once, at most until that moment.  With RENEW_AGAIN, ERROR may be filled with the
 	 * reason. */
 	enum renewed (*renew)(struct renewal *renewal, int64_t until, struct error *error);
-	/* Waits until that moment, protocol_released(), or an event of the engine's own.  0, or -1
-	 * with *error filled: the lock is lost.  NULL: there are no such events. */
+	/* Wait until that moment, protocol_released(), or an event of the engine's own.  Returns 0,
+	 * or -1 with ERROR filled: the lock is lost.  NULL: there are no such events. */
 	int (*rest)(struct renewal *renewal, int64_t until, struct error *error);
 };
 
-/* Says OK, and keeps the lock.  FENCING_TOKEN < 0: the engine has none; SLOT < 0: no slots.  0: it
- * is to be released; -1: it is lost, and *error filled. */
+/* Say OK, and keep the lock.  FENCING_TOKEN < 0: the engine has none; SLOT < 0: no slots.  0: it
+ * is to be released; -1: it is lost, with ERROR filled. */
 int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct error *error);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/url.h"
-
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <netinet/in.h>
@@ -11,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "locksmith/common/url.h"
+
 /* The characters of a host name, which goes unquoted into another URL. */
 #define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
-/* Copies length bytes of text into out, %XX decoded. -1 if it does not fit or is no printable
- * text. */
+/* Copy length bytes of text into out, %XX decoded.  Returns -1 if it does not fit or is no
+ * printable text. */
 static int decode(const char *text, size_t length, char *out, size_t size)
 {
 	size_t used = 0;
@@ -41,17 +41,12 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 	return 0;
 }
 
-static int url_take_user(const char *text, size_t length, struct url *url, struct error *error)
+static int url_take_user(const char *text, size_t length, const char *password, struct url *url,
+    struct error *error)
 {
 	if (memchr(text, ':', length) != NULL)
 		return error_plain(error, ERROR_USAGE,
-		    "a password in a URL can be read by everybody (ps): %s%s",
-		    strncmp(url->scheme, "etcd", 4) == 0
-			? "set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD"
-			: "put it into SEMLOCK_PASSWORD",
-		    strstr(url->scheme, "ft") == NULL
-			? ""
-			: ", or into ~/.netrc (machine HOST login USER password ...)");
+		    "a password in a URL can be read by everybody (ps): %s", password);
 	if (length == 0 || decode(text, length, url->user, sizeof url->user) != 0)
 		return error_plain(error, ERROR_USAGE, "the user name in the URL makes no sense");
 	return 0;
@@ -146,7 +141,7 @@ static int url_take_path(const char *text, struct url *url, struct error *error)
 	return 0;
 }
 
-int url_parse(const char *text, struct url *url, struct error *error)
+int url_parse(const char *text, const char *password, struct url *url, struct error *error)
 {
 	const char *host = strstr(text, "://"), *slash, *at;
 
@@ -162,7 +157,7 @@ int url_parse(const char *text, struct url *url, struct error *error)
 	for (at = slash; at > host && at[-1] != '@'; at--)
 		;
 	if (at > host) {
-		if (url_take_user(host, (size_t)(at - host) - 1, url, error) != 0)
+		if (url_take_user(host, (size_t)(at - host) - 1, password, url, error) != 0)
 			return -1;
 		host = at;
 	}

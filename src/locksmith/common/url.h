@@ -4,9 +4,9 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_URL_H
 #define SEMLOCK_LOCKSMITH_COMMON_URL_H
 
-#include "report/error.h"
-
 #include <stdbool.h>
+
+#include "report/error.h"
 
 #define URL_HOSTS 16
 
@@ -18,11 +18,12 @@ struct url {
 	char path[512]; /* percent-decoded, without the slash after the host */
 };
 
-/* Parses text. 0, or -1 with *error filled (ERROR_USAGE): no host, no port behind a colon, no path,
- * a password in it, control characters, wildcards, or something too long. */
-int url_parse(const char *text, struct url *url, struct error *error);
+/* Parse TEXT into URL.  PASSWORD is how the user gives one instead ("set ..."), for the message.
+ * Returns 0, or -1 with ERROR filled (ERROR_USAGE): no host, no port behind a colon, no path, a
+ * password in it, control characters, wildcards, or something too long. */
+int url_parse(const char *text, const char *password, struct url *url, struct error *error);
 
-/* The host without its port, into name (size bytes). */
+/* Put HOST without its port into NAME (SIZE bytes). */
 void url_hostname(const char *host, char *name, unsigned int size);
 
 struct login {
@@ -31,8 +32,8 @@ struct login {
 	bool has_password;
 };
 
-/* The user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD. 0, or -1 with *error
- * filled (ERROR_USAGE): too long, or a control character. */
+/* Fill LOGIN: the user is the URL's, else SEMLOCK_USER; the password is SEMLOCK_PASSWORD.  Returns
+ * 0, or -1 with ERROR filled (ERROR_USAGE): too long, or a control character. */
 int login_find(const struct url *url, struct login *login, struct error *error);
 
 #endif

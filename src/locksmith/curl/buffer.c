@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/curl/buffer.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "locksmith/curl/buffer.h"
 
 int buffer_add(struct buffer *buffer, const char *bytes, size_t size)
 {

@@ -13,10 +13,11 @@ struct buffer {
 	bool overflow; /* bytes were refused: the contents are not complete */
 };
 
-/* Adds size bytes. 0, or -1 when the limit is passed or memory is short; then overflow is set. */
+/* Add size bytes.  Returns 0, or -1 when the limit is passed or memory is short; then overflow is
+ * set. */
 int buffer_add(struct buffer *buffer, const char *bytes, size_t size);
 
-/* Forgets the contents, keeps the limit. */
+/* Forget the contents, keep the limit. */
 void buffer_clear(struct buffer *buffer);
 
 /* The contents as a string, "" when there are none. */

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/curl/transfer.h"
-
-#include "locksmith/common/loop.h"
-#include "locksmith/common/protocol.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
+#include "locksmith/curl/transfer.h"
 
 static CURLM *multi;
 static int64_t last_event; /* on clock_boottime()'s clock */

@@ -17,11 +17,11 @@ struct transfer {
 	char error[CURL_ERROR_SIZE]; /* libcurl's message for the result */
 };
 
-/* Makes the easy handle with the settings of all transfers. 0, or -1: libcurl does not start, or no
- * memory. */
+/* Make the easy handle with the settings of all transfers.  Returns 0, or -1: libcurl does not
+ * start, or no memory. */
 int transfer_open(struct transfer *transfer);
 
-/* Runs TRANSFER to its end, but not beyond the moment until, nor after a background transfer has
+/* Run TRANSFER to its end, but not beyond the moment until, nor after a background transfer has
  * set *abort (NULL: none can).  Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short,
  * and the connection is closed then. */
 CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abort);
@@ -30,17 +30,18 @@ CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abor
  * program. */
 void transfer_note_hang_up(struct transfer *transfer);
 
-/* Starts TRANSFER in the background; the other calls drive it. */
+/* Start TRANSFER in the background; the other calls drive it. */
 void transfer_start(struct transfer *transfer);
 
-/* Ends a background transfer, and frees the handle.  Does nothing on a handle never opened. */
+/* End a background transfer, and free the handle; nothing happens to a handle that was never
+ * opened. */
 void transfer_close(struct transfer *transfer);
 
-/* Waits until that moment, until protocol_released(), or until a background transfer has set *flag
+/* Wait until that moment, until protocol_released(), or until a background transfer has set *flag
  * or other, each of which may be NULL. */
 void transfer_wait(int64_t until, const bool *flag, const bool *other);
 
-/* Waits until that moment, also after protocol_released(). */
+/* Wait until that moment, also after protocol_released(). */
 void transfer_pause(int64_t until);
 
 #endif

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/loop.h"
-#include "locksmith/etcd/etcd_key.h"
-#include "locksmith/common/protocol.h"
-#include "locksmith/common/renewal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
+#include "locksmith/common/renewal.h"
+#include "locksmith/etcd/etcd_key.h"
+#include "locksmith/etcd/etcd_wait.h"
+
 #define DEFAULT_TTL (15 * SECOND)
 #define LEAST_ENDPOINT_TIMEOUT (300 * MILLISECOND)
-#define MOST_ENDPOINT_TIMEOUT \
-	(5 * SECOND) /* with a long lease, too, a silent endpoint is soon passed over */
-#define FIRST_TIMEOUT \
-	(5 * SECOND / 2) /* before the first answer there is no lease that could end */
+/* with a long lease, too, a silent endpoint is soon passed over */
+#define MOST_ENDPOINT_TIMEOUT (5 * SECOND)
+/* before the first answer there is no lease that could end */
+#define FIRST_TIMEOUT (5 * SECOND / 2)
 #define FIRST_ANSWER (10 * SECOND)
 #define PAUSE (SECOND / 5)
 #define LONG_LEASE (60 * SECOND) /* more are revoked at the release */
 #define LONGEST_URL 6000
 
-/* Copies the hosts of LIST, "http://a:1,http://b:1", into HOSTS.  -1: no room, a path, or https://
- * for some alone. */
+/* Copy the hosts of LIST, "http://a:1,http://b:1", into HOSTS.  Returns -1: no room, a path, or
+ * https:// for some alone. */
 static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
 {
 	unsigned int with = 0, all = 0;
@@ -45,7 +46,10 @@ static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
 	return with == 0 || with == all ? 0 : -1;
 }
 
-/* url_parse; etcd:///NAME has the hosts of ETCDCTL_ENDPOINTS, or 127.0.0.1:2379. */
+static const char password_goes[] =
+    "set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD";
+
+/* As url_parse(); etcd:///NAME has the hosts of ETCDCTL_ENDPOINTS, or 127.0.0.1:2379. */
 static int etcd_parse(const char *text, struct url *url, struct error *error)
 {
 	const char *list = getenv("ETCDCTL_ENDPOINTS"), *from = strstr(text, "://"), *path;
@@ -53,11 +57,11 @@ static int etcd_parse(const char *text, struct url *url, struct error *error)
 	bool tls;
 
 	if (from == NULL)
-		return url_parse(text, url, error);
+		return url_parse(text, password_goes, url, error);
 	from += 3;
 	path = from + strcspn(from, "/");
 	if (path > from && path[-1] != '@')
-		return url_parse(text, url, error);
+		return url_parse(text, password_goes, url, error);
 	if (list == NULL || list[0] == '\0')
 		list = "127.0.0.1:2379";
 	if (take_endpoints(list, hosts, sizeof hosts, &tls) != 0)
@@ -67,7 +71,7 @@ static int etcd_parse(const char *text, struct url *url, struct error *error)
 		return error_plain(error, ERROR_USAGE, "the URL is too long");
 	snprintf(whole, sizeof whole, "%s%.*s%s%s", tls ? "etcds://" : "",
 	    (int)(tls ? path - from : path - text), tls ? from : text, hosts, path);
-	return url_parse(whole, url, error);
+	return url_parse(whole, password_goes, url, error);
 }
 
 static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
@@ -78,7 +82,7 @@ static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 
 	if (etcd_key_all(lock, clock_boottime() + FIRST_ANSWER, &keys) != ETCD_OK) {
 		*error = lock->rpc.error;
-		return FAILED;
+		return ENGINE_FAILED;
 	}
 	for (bool first = true; etcd_wire_next(&keys, &key); first = false) {
 		char text[600];
@@ -91,7 +95,7 @@ static enum engine_outcome etcd_who(struct etcd_lock *lock, struct error *error)
 		say(SAYS_WHO " " FIELD_STATE "%s %s",
 		    etcd_queue_holds(&key, first) ? "holds" : "waits", text);
 	}
-	return busy ? BUSY : RELEASED;
+	return busy ? ENGINE_BUSY : ENGINE_RELEASED;
 }
 
 struct etcd_holding {
@@ -103,7 +107,7 @@ struct etcd_holding {
 	struct error refusal; /* of a renewal, since the last that was done */
 };
 
-/* Watches our own key from the revision at which it was last seen: a loss is noticed before the
+/* Watch our own key from the revision at which it was last seen: a loss is noticed before the
  * next renewal. */
 static void watch_own(struct etcd_holding *holding)
 {
@@ -154,10 +158,10 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 		bool cancelled = watch->cancelled;
 		int64_t now = clock_boottime();
 
-		if (cancelled && now < holding->watch_at + lock->ttl / 3)
-			holding->watch_at =
-			    now + (holding->pause = earlier(2 * holding->pause, lock->ttl / 3));
-		else if (watch->event || watch->call.transfer.ended)
+		if (cancelled && now < holding->watch_at + lock->ttl / 3) {
+			holding->pause = earlier(2 * holding->pause, lock->ttl / 3);
+			holding->watch_at = now + holding->pause;
+		} else if (watch->event || watch->call.transfer.ended)
 			holding->pause = PAUSE;
 		if (watch->call.transfer.ended && watch->endpoint == lock->rpc.current)
 			etcd_rpc_rotate(&lock->rpc);
@@ -188,14 +192,14 @@ static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *er
 		 * the end. */
 		if (lock->ttl <= LONG_LEASE)
 			lock->lease.id = lock->next.id = 0;
-		return RELEASED;
+		return ENGINE_RELEASED;
 	case ETCD_GONE:
 		error_plain(error, ERROR_LOST, "the lease had ended before it was released");
-		return FAILED;
+		return ENGINE_FAILED;
 	default:
 		error_plain(error, ERROR_UNAVAILABLE,
 		    "could not be released, and lapses by itself: %s", lock->rpc.error.text);
-		return FAILED;
+		return ENGINE_FAILED;
 	}
 }
 
@@ -221,16 +225,16 @@ static enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error
 	lock->rpc.abort = NULL;
 	if (held == 0 && lock->watch.deleted)
 		held = error_plain(error, ERROR_LOST, "its key was deleted");
-	return held == 0 ? etcd_release(lock, error) : FAILED;
+	return held == 0 ? etcd_release(lock, error) : ENGINE_FAILED;
 }
 
 static enum engine_outcome etcd_take(struct etcd_lock *lock, struct error *error)
 {
 	enum engine_outcome outcome = etcd_wait(lock, error);
 
-	if (outcome == BUSY)
+	if (outcome == ENGINE_BUSY)
 		say(SAYS_BUSY " %s", lock->place.who);
-	if (outcome != TAKEN)
+	if (outcome != ENGINE_TAKEN)
 		return outcome;
 	outcome = etcd_hold(lock, error);
 	etcd_watch_stop(&lock->watch);
@@ -250,7 +254,7 @@ static enum engine_outcome etcd_run(const struct options *options, struct error 
 	if (options->stale_given) {
 		error_plain(error, ERROR_USAGE,
 		    "--stale is not for etcd: leases (--ttl) end by themselves");
-		return FAILED;
+		return ENGINE_FAILED;
 	}
 	endpoint_timeout = lock->ttl / 6 > LEAST_ENDPOINT_TIMEOUT
 	                       ? earlier(lock->ttl / 6, MOST_ENDPOINT_TIMEOUT)
@@ -266,7 +270,7 @@ static enum engine_outcome etcd_run(const struct options *options, struct error 
 	if (etcd_rpc_open(&lock->rpc, &options->url, first_timeout, endpoint_timeout,
 		earlier(clock_boottime() + FIRST_ANSWER, options->answer_by)) != ETCD_OK) {
 		*error = lock->rpc.error;
-		return FAILED;
+		return ENGINE_FAILED;
 	}
 	if (options->action == ACTION_WHO)
 		return etcd_who(lock, error);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/etcd/etcd_key.h"
-
-#include "locksmith/common/loop.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/etcd/etcd_key.h"
 
 /* The numbers of the fields: etcd's rpc.proto. */
 enum lease_field {
@@ -18,7 +17,7 @@ enum lease_field {
 	KEPT_SECONDS = 3
 };
 
-/* Gets a lease, and sets lock->ttl, which the server may make longer. */
+/* Get a lease, and set lock->ttl, which the server may make longer. */
 static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
 {
 	int64_t sent = clock_boottime(), asked = (lock->ttl + SECOND - 1) / SECOND, seconds;
@@ -210,7 +209,7 @@ enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct proto
 	return reply;
 }
 
-/* Puts our key, if it is there still, and the number of its slot under LEASE.  The request is
+/* Put our key, if it is there still, and the number of its slot under LEASE.  The request is
  * begun, and may have conditions of its own. */
 static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *request,
     struct etcd_lease lease, int64_t until)

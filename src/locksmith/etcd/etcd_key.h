@@ -29,9 +29,9 @@
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 
+#include "locksmith/common/options.h"
 #include "locksmith/etcd/etcd_queue.h"
 #include "locksmith/etcd/etcd_rpc.h"
-#include "locksmith/common/engine.h"
 
 struct etcd_lease {
 	int64_t id;   /* 0: none */
@@ -59,41 +59,38 @@ struct etcd_lock {
 	struct etcd_place place;
 };
 
-/* Gets a lease for a new key of ours. */
+/* Get a lease for a new key of ours. */
 enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until);
 
-/* Renews the lease of a waiter: OK, or GONE, or SILENT. */
+/* Renew the lease of a waiter: OK, or GONE, or SILENT. */
 enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until);
 
-/* Puts our key at the end of the queue, and looks at its place; if the lock is free, as the
+/* Put our key at the end of the queue, and look at its place; if the lock is free, as the
  * holder's, and lock->token is set.  With unless_newer >= 0 only if no key of the lock was made
  * after that revision; *made is false if one was. */
 enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until,
     bool *made);
 
-/* Looks at the place in the queue of our key, which was made at revision; INT64_MAX: of a new
+/* Look at the place in the queue of our key, which was made at revision; INT64_MAX: of a new
  * key. */
 enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t until);
 
-/* Puts our key as the holder's; with slots takes number place.slot.  If lock->place is blocked,
+/* Put our key as the holder's; with slots takes number place.slot.  If lock->place is blocked,
  * only if nothing is before our key any more. lock->token stays 0 if something is, or if another
  * holder has that number; lock->place is new then.  GONE: our key is not there any more. */
 enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until);
 
-/* Puts the holder's key under another lease.  GONE: it is not there any more. */
+/* Put the holder's key under another lease.  GONE: it is not there any more. */
 enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until);
 
-/* Removes the holder's key; lock->token is 0 then.  GONE: the key went before. */
+/* Remove the holder's key; lock->token is 0 then.  GONE: the key went before. */
 enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until);
 
-/* Revokes our leases, which removes the keys that are under them. */
+/* Revoke our leases, which removes the keys that are under them. */
 void etcd_key_revoke(struct etcd_lock *lock, int64_t until);
 
 /* For --who and --queue-max: all keys of the lock, in order, of one revision; valid until the next
  * call. */
 enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys);
-
-/* etcd_wait.c: waits for the lock.  With TAKEN, lock->token is set. */
-enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/etcd/etcd_queue.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "locksmith/etcd/etcd_queue.h"
 
 /* The requests, by their place in the transaction. */
 enum question {

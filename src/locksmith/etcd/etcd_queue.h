@@ -9,11 +9,11 @@
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_QUEUE_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_QUEUE_H
 
-#include "locksmith/common/options.h"
-#include "locksmith/etcd/etcd_wire.h"
-
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "locksmith/common/options.h"
+#include "locksmith/etcd/etcd_wire.h"
 
 /* The queue of a lock, for a mode. */
 struct etcd_queue {
@@ -35,20 +35,20 @@ struct etcd_place {
 	char who[400];     /* the holder, if it is known, for messages */
 };
 
-/* Fills in the ranges of the keys of lock NAME, for the mode of options. */
+/* Fill the ranges of the keys of lock NAME, for the mode of options. */
 void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct options *options);
 
-/* Adds the requests that tell the place of a key made at revision before (INT64_MAX: of a newcomer)
+/* Add the requests that tell the place of a key made at revision before (INT64_MAX: of a newcomer)
  * to a transaction.  Returns how many. */
 size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *request,
     enum txn_branch branch, int64_t before);
 
-/* Adds the conditions under which a key made at that revision (INT64_MAX: of a newcomer) has
+/* Add the conditions under which a key made at that revision (INT64_MAX: of a newcomer) has
  * nothing to wait for. Not for slots.  For a shared key: sufficient, not necessary. */
 void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out *request,
     int64_t revision);
 
-/* Fills *place, except place->found, from the answer to the requests. */
+/* Fill *place, except place->found, from the answer to the requests. */
 void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer,
     struct etcd_place *place);
 
@@ -64,7 +64,7 @@ unsigned int etcd_queue_waiting(struct protobuf keys, int64_t revision);
 /* The value of a key, as the fields of a WAIT line. */
 void etcd_queue_describe(const struct etcd_key *key, char *text, size_t size);
 
-/* Makes the value of our key while it waits, and once it HOLDS; slot < 0: none. */
+/* Make the value of our key while it waits, and once it HOLDS; slot < 0: none. */
 void etcd_queue_value(const struct options *options, bool holds, int slot, char *value,
     size_t size);
 

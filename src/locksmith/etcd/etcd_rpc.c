@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/etcd/etcd_rpc.h"
-
-#include "locksmith/common/loop.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/etcd/etcd_rpc.h"
 
 #define LONGEST_ANSWER ((size_t)4 * 1024 * 1024)
 #define LONGEST_EVENT ((size_t)1024 * 1024)
@@ -44,7 +43,43 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 	return ETCD_SILENT;
 }
 
-/* Fills in the error that a refusal of etcd's means. */
+/* What etcd says, in English: gRPC's status alone tells few of these apart. */
+enum meaning {
+	MEANS_NO_MORE, /* than its status */
+	NO_LEASE,
+	NEEDS_LOGIN,
+	LOGIN_LAPSED,
+	NO_LOGINS, /* the server has no users: a login is not needed */
+	LOGIN_REFUSED,
+	NO_SPACE, /* until an administrator makes room */
+	REQUEST_ENDED
+};
+
+/* The first part that is in the message counts: etcd's rpctypes/error.go. */
+static const struct {
+	const char *part;
+	enum meaning meaning;
+} messages[] = {
+    {"lease not found", NO_LEASE},
+    {"user name is empty", NEEDS_LOGIN},
+    {"invalid auth token", LOGIN_LAPSED},
+    {"revision of auth store is old", LOGIN_LAPSED},
+    {"authentication is not enabled", NO_LOGINS},
+    {"authentication", LOGIN_REFUSED},
+    {"user name", LOGIN_REFUSED},
+    {"space exceeded", NO_SPACE},
+    {"context canceled", REQUEST_ENDED},
+};
+
+static enum meaning meaning_of(const struct grpc_call *call)
+{
+	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
+		if (strstr(call->message, messages[i].part) != NULL)
+			return messages[i].meaning;
+	return MEANS_NO_MORE;
+}
+
+/* Fill the error that a refusal of etcd's means. */
 static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 {
 	const char *text = rpc->call.message;
@@ -55,20 +90,26 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 		    rpc->call.status);
 		text = number;
 	}
-	if (strstr(text, "lease not found") != NULL) {
+	switch (meaning_of(&rpc->call)) {
+	case NO_LEASE:
 		error_plain(&rpc->error, ERROR_UNAVAILABLE, "%s", text);
 		return ETCD_GONE;
-	}
-	if (strstr(text, "user name is empty") != NULL && rpc->login.user[0] == '\0')
-		return error_plain(&rpc->error, ERROR_PERMISSION,
-		    "the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and "
-		    "SEMLOCK_PASSWORD");
-	if (strstr(text, "authentication") != NULL || strstr(text, "user name") != NULL)
+	case NEEDS_LOGIN:
+		if (rpc->login.user[0] == '\0')
+			return error_plain(&rpc->error, ERROR_PERMISSION,
+			    "the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or "
+			    "SEMLOCK_USER and SEMLOCK_PASSWORD");
 		return error_plain(&rpc->error, ERROR_PERMISSION, "%s", text);
-	/* The store is full: every member refuses until an administrator makes room; with -w the
-	 * call is repeated. */
-	if (strstr(text, "space exceeded") != NULL)
+	case NO_LOGINS:
+	case LOGIN_REFUSED:
+		return error_plain(&rpc->error, ERROR_PERMISSION, "%s", text);
+	case NO_SPACE: /* of every member; with -w the call is repeated */
 		return error_plain(&rpc->error, ERROR_AWAY, "%s", text);
+	case LOGIN_LAPSED:
+	case REQUEST_ENDED:
+	case MEANS_NO_MORE:
+		break;
+	}
 	switch (rpc->call.status) {
 	case GRPC_DENIED:
 		return error_plain(&rpc->error, ERROR_PERMISSION,
@@ -145,13 +186,13 @@ static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 static bool found_proxy(struct etcd_rpc *rpc, const char *method)
 {
 	bool found = !rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 &&
-	             strstr(rpc->call.message, "context canceled") != NULL;
+	             meaning_of(&rpc->call) == REQUEST_ENDED;
 
 	rpc->proxy = rpc->proxy || found;
 	return found;
 }
 
-/* Prepares a call of the endpoint that is asked first. */
+/* Prepare a call of the endpoint that is asked first. */
 static void prepare(const struct etcd_rpc *rpc, struct grpc_call *call, const char *method,
     struct protobuf_out *request)
 {
@@ -185,12 +226,12 @@ static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
  * answered leaves none. */
 static bool must_log_in(const struct etcd_rpc *rpc)
 {
+	enum meaning meaning = meaning_of(&rpc->call);
+
 	if (rpc->login.user[0] == '\0')
 		return false;
-	return rpc->call.status == GRPC_UNAUTHENTICATED ||
-	       strstr(rpc->call.message, "invalid auth token") != NULL ||
-	       strstr(rpc->call.message, "revision of auth store is old") != NULL ||
-	       strstr(rpc->call.message, "user name is empty") != NULL;
+	return rpc->call.status == GRPC_UNAUTHENTICATED || meaning == LOGIN_LAPSED ||
+	       meaning == NEEDS_LOGIN;
 }
 
 static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
@@ -256,8 +297,7 @@ static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 	explicit_bzero(request.bytes, request.used);
 	/* As etcdctl does: a server without authentication needs no user, until it is enabled. */
 	if (reply != ETCD_OK)
-		return strstr(rpc->error.text, "authentication is not enabled") != NULL ? ETCD_OK
-		                                                                        : reply;
+		return meaning_of(&rpc->call) == NO_LOGINS ? ETCD_OK : reply;
 	protobuf_string(protobuf_bytes(rpc->answer, LOGIN_TOKEN, 0), rpc->token, sizeof rpc->token);
 	/* A header that this program makes must stay one line. */
 	if (rpc->token[0] == '\0' || strlen(rpc->token) == sizeof rpc->token - 1 ||
@@ -281,7 +321,7 @@ static const char *variable_of(const char *name)
 	return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* Makes a call with the certificates of the user. -1: no memory. */
+/* Make a call with the certificates of the user.  Returns -1: no memory. */
 static int open_call(struct grpc_call *call, size_t limit)
 {
 	const char *ca = variable_of("CACERT");

@@ -4,13 +4,13 @@
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_RPC_H
 
-#include "locksmith/etcd/etcd_wire.h"
-#include "locksmith/etcd/grpc.h"
-#include "locksmith/common/url.h"
-#include "report/error.h"
-
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "locksmith/common/url.h"
+#include "locksmith/etcd/etcd_wire.h"
+#include "locksmith/etcd/grpc.h"
+#include "report/error.h"
 
 #define ETCD_TXN "/etcdserverpb.KV/Txn"
 #define ETCD_GRANT "/etcdserverpb.Lease/LeaseGrant"
@@ -49,16 +49,16 @@ struct etcd_rpc {
 	struct error error;
 };
 
-/* Prepares, and logs in until that moment if a user is named.  OK, or error is filled in.  An
+/* Prepare, and log in until that moment if a user is named.  OK, or error is filled.  An
  * endpoint may take first_timeout for its answer as long as none has answered, and endpoint_timeout
  * then; nanoseconds. */
 enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout,
     int64_t endpoint_timeout, int64_t until);
 
-/* Begins the request of the next call, and returns it. */
+/* Begin the request of the next call, and return it. */
 struct protobuf_out *etcd_rpc_begin(struct etcd_rpc *rpc);
 
-/* Calls a method with the request that was begun; on OK rpc->answer is set.  Goes through the
+/* Call a method with the request that was begun; on OK rpc->answer is set.  Goes through the
  * endpoints again and again until that moment. */
 enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t until);
 
@@ -67,7 +67,7 @@ void etcd_rpc_rotate(struct etcd_rpc *rpc);
 
 void etcd_rpc_close(struct etcd_rpc *rpc);
 
-/* Reports a change of keys at once. */
+/* Report a change of keys at once. */
 struct etcd_watch {
 	struct grpc_call call; /* call.transfer.ended: the stream is over */
 	bool deleted;          /* a watched key went away */
@@ -77,7 +77,7 @@ struct etcd_watch {
 	unsigned int endpoint; /* that is asked */
 };
 
-/* Watches those keys for deletions, and with puts for all changes, since revision.  An earlier
+/* Watch those keys for deletions, and with puts for all changes, since revision.  An earlier
  * watch ends.  If memory is short there is none, and etcd_watch_over(). */
 void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const struct etcd_span *keys,
     bool puts, int64_t revision);

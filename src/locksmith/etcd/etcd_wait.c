@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/loop.h"
-#include "locksmith/etcd/etcd_key.h"
-#include "locksmith/common/protocol.h"
-
 #include <string.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
+#include "locksmith/etcd/etcd_key.h"
+#include "locksmith/etcd/etcd_wait.h"
 
 #define FIRST_ANSWER (10 * SECOND)
 #define TRIES_NO_WAIT 5
 #define SHORT_LEASE (10 * SECOND)
-#define MOST_SILENCE \
-	(10 * SECOND) /* the watch of a stopped endpoint stays silent: a call finds it */
+/* the watch of a stopped endpoint stays silent: a call finds it */
+#define MOST_SILENCE (10 * SECOND)
 
 static int64_t answer_by(const struct etcd_lock *lock)
 {
@@ -55,7 +56,7 @@ static void watch_place(struct etcd_lock *lock)
 		    lock->seen + 1);
 }
 
-/* Waits until that moment, until the watch has an event, or until 200 ms after the end of the
+/* Wait until that moment, until the watch has an event, or until 200 ms after the end of the
  * watch. */
 static void wait_for_event(struct etcd_lock *lock, int64_t until)
 {
@@ -76,7 +77,7 @@ static int64_t keep_after(const struct etcd_lock *lock)
 	return earlier(lock->ttl >= SHORT_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
 }
 
-/* Waits in the queue until no key is before ours.  ETCD_BUSY: the time is up; ETCD_GONE: our place
+/* Wait in the queue until no key is before ours.  ETCD_BUSY: the time is up; ETCD_GONE: our place
  * was lost. */
 static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 {
@@ -170,7 +171,7 @@ enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error)
 	for (;;) {
 		reply = begin(lock);
 		if (reply == ETCD_OK && lock->token != 0)
-			return TAKEN;
+			return ENGINE_TAKEN;
 		*error = lock->rpc.error;
 		if ((reply != ETCD_GONE && (reply != ETCD_SILENT || lock->options->no_wait)) ||
 		    protocol_released())
@@ -184,6 +185,6 @@ enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error)
 			transfer_wait(clock_boottime() + SECOND / 5, NULL, NULL);
 	}
 	if (reply != ETCD_FATAL && protocol_released() && !lock->options->no_wait)
-		return RELEASED;
-	return reply == ETCD_FATAL || reply == ETCD_SILENT ? FAILED : BUSY;
+		return ENGINE_RELEASED;
+	return reply == ETCD_FATAL || reply == ETCD_SILENT ? ENGINE_FAILED : ENGINE_BUSY;
 }

@@ -73,7 +73,7 @@ struct protobuf etcd_wire_keys(struct protobuf answer, size_t i);
 /* The answer to a transaction in this one. */
 struct protobuf etcd_wire_inner(struct protobuf answer, size_t i);
 
-/* Takes the next key off *keys.  False: there is none. */
+/* Take the next key off *keys.  Returns false: there is none. */
 bool etcd_wire_next(struct protobuf *keys, struct etcd_key *key);
 
 /* The first key in the i-th response; *key is all 0 if there is none. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/etcd/grpc.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "locksmith/etcd/grpc.h"
 
 #define CONNECTIONS 64
 #define LONGEST_HEADERS ((size_t)64 * 1024)

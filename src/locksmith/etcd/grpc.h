@@ -4,12 +4,12 @@
 #ifndef SEMLOCK_LOCKSMITH_ETCD_GRPC_H
 #define SEMLOCK_LOCKSMITH_ETCD_GRPC_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "locksmith/curl/buffer.h"
 #include "locksmith/curl/transfer.h"
 #include "locksmith/etcd/protobuf.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 enum grpc_status {
 	GRPC_NONE = -1, /* no status came: no answer, or the server speaks no gRPC */
@@ -45,31 +45,31 @@ struct grpc_call {
 	void *data;
 };
 
-/* Makes a call that takes at most limit bytes. 0 or -1 (no memory). *call stays where it is until
- * grpc_close. */
+/* Make a call that takes at most limit bytes.  Returns 0, or -1 (no memory). *call stays where it
+ * is until grpc_close. */
 int grpc_open(struct grpc_call *call, size_t limit);
 
-/* Sets where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end
+/* Set where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end
  * of the program; method "/package.Service/Method"; token what the login gave, "" without one.  A
  * copy of the request is kept.  Set call->stream before. */
 void grpc_prepare(struct grpc_call *call, const char *base, const char *method, const char *token,
     struct protobuf_out *request);
 
-/* Begins what was prepared, in the background; the other calls drive it. */
+/* Begin what was prepared, in the background; the other calls drive it. */
 void grpc_start(struct grpc_call *call);
 
-/* Makes the prepared call; returns at `until`, or when *abort is set (NULL: never).  If no answer
- * comes in time, all connections to that base are ended, and all calls on them. */
+/* Make the prepared call, and return at the moment UNTIL, or when *abort is set (NULL: never).  If
+ * no answer comes in time, all connections to that base are ended, and all calls on them. */
 void grpc_run(struct grpc_call *call, int64_t until, const bool *abort);
 
 /* HTTP's status of a call; 0: there was no answer. */
 int grpc_http(const struct grpc_call *call);
 
-/* The message of a call that has ended with GRPC_OK; it is valid until the next one.  False: there
- * is none. */
+/* The message of a call that has ended with GRPC_OK; it is valid until the next one.  Returns
+ * false: there is none. */
 bool grpc_answer(const struct grpc_call *call, struct protobuf *message);
 
-/* Ends the call if it runs, and frees all of it.  Does nothing on one never opened. */
+/* End the call if it runs, and free all of it; nothing happens to one that was never opened. */
 void grpc_close(struct grpc_call *call);
 
 #endif

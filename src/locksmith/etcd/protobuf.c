@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/etcd/protobuf.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "locksmith/etcd/protobuf.h"
 
 enum wire_type { VARINT = 0, FIXED64 = 1, LENGTH_DELIMITED = 2, FIXED32 = 5 };
 

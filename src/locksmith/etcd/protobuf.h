@@ -18,21 +18,21 @@ struct protobuf_out {
 	size_t used;
 };
 
-/* Begins an empty message. */
+/* Begin an empty message. */
 void protobuf_start(struct protobuf_out *message);
 
-/* Adds a number. */
+/* Add a number. */
 void protobuf_int(struct protobuf_out *message, unsigned int field, int64_t value);
 
-/* Adds a text. */
+/* Add a text. */
 void protobuf_text(struct protobuf_out *message, unsigned int field, const char *text);
 
-/* Begins a message in that field; what is added up to protobuf_close is in it.  Returns what
+/* Begin a message in that field; what is added up to protobuf_close is in it.  Returns what
  * protobuf_close needs. */
 size_t protobuf_open(struct protobuf_out *message, unsigned int field);
 void protobuf_close(struct protobuf_out *message, size_t opened);
 
-/* Fills in the prefix. */
+/* Fill the prefix. */
 void protobuf_finish(struct protobuf_out *message);
 
 /* Bytes that were received: a message, or the rest of one, or a text; {NULL, NULL} is an empty
@@ -47,7 +47,7 @@ struct protobuf_field {
 	struct protobuf bytes; /* of a text or a message */
 };
 
-/* Takes the next field off *message.  False at the end, and at bytes that are no field, with which
+/* Take the next field off *message.  False at the end, and at bytes that are no field, with which
  * message->at is not message->end. */
 bool protobuf_next(struct protobuf *message, struct protobuf_field *field);
 
@@ -61,11 +61,11 @@ int64_t protobuf_number(struct protobuf message, unsigned int number);
  * so many. */
 struct protobuf protobuf_bytes(struct protobuf message, unsigned int number, size_t i);
 
-/* Copies a text into out as a string, cut off to fit size. */
+/* Copy a text into out as a string, cut off to fit size. */
 void protobuf_string(struct protobuf text, char *out, size_t size);
 
-/* Takes the first message that gRPC has sent off *received.  False: the message is not complete, or
- * is compressed, although no call asks for compression. */
+/* Take the first message that gRPC has sent off *received.  Returns false: the message is not
+ * complete, or is compressed, although no call asks for compression. */
 bool protobuf_unwrap(struct protobuf *received, struct protobuf *message);
 
 /* False: received begins with no message of at most limit bytes, whatever may come. */

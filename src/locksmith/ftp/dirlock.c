@@ -2,13 +2,12 @@
 /* How a lock directory is taken. */
 #include <config.h>
 
-#include "locksmith/ftp/dirlock.h"
+#include <stdio.h>
+#include <string.h>
 
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "locksmith/ftp/dirlock.h"
 
 /* The server's times are whole seconds, that of the change and that of now. */
 #define MARGIN_SECONDS 2
@@ -17,17 +16,21 @@
 #define COLLISIONS_MOST 20 /* tries, with --no-wait */
 #define UNKNOWN_MOST 3
 
-const char *dirlock_path(const struct dirlock *lock, const char *name)
+const char *dirlock_path(const struct dirlock *lock, const char *name, char path[DIRLOCK_PATH])
 {
-	static char path[2][1400];
-	static int which;
-
-	which = !which;
-	snprintf(path[which], sizeof path[which], "%s/%s", lock->path, name);
-	return path[which];
+	snprintf(path, DIRLOCK_PATH, "%s/%s", lock->path, name);
+	return path;
 }
 
-/* Makes a directory beside the lock, and removes it.  Unless NULL: *seconds becomes its time, which
+/* Remove the sign of that name.  Returns the server's reply. */
+static enum reply remove_sign(struct dirlock *lock, const struct owner_sign *sign)
+{
+	char path[DIRLOCK_PATH];
+
+	return lock->remote.ops->rmdir(&lock->remote, dirlock_path(lock, sign->name, path));
+}
+
+/* Make a directory beside the lock, and remove it.  Unless NULL: *seconds becomes its time, which
  * is that of the server's clock.  Returns the first reply that is not DONE. */
 static enum reply probe_beside(struct dirlock *lock, int64_t *seconds)
 {
@@ -67,13 +70,13 @@ void dirlock_describe(const struct owner_sign *sign, char *text, size_t size)
 	snprintf(text, size, "pid=%ld host=%s mode=exclusive", sign->pid, sign->host);
 }
 
-/* Removes the sign of an owner that was silent for so many seconds.  True if it was removed, by
- * us. */
+/* Remove the sign of an owner that was silent for so many seconds.  Returns true if it was removed,
+ * by us. */
 static bool break_sign(struct dirlock *lock, const struct owner_sign *sign, int64_t seconds)
 {
 	struct remote_dir *remote = &lock->remote;
 
-	if (remote->ops->rmdir(remote, dirlock_path(lock, sign->name)) != REPLY_DONE)
+	if (remove_sign(lock, sign) != REPLY_DONE)
 		return false;
 	say(SAYS_NOTE " taken over from %ld on %s, silent for %lld s", sign->pid, sign->host,
 	    (long long)seconds);
@@ -87,13 +90,13 @@ bool dirlock_may_be_removed(const struct dirlock *lock, int64_t since, int64_t n
 	return lock->options->stale > 0 && now - since >= lock->options->stale;
 }
 
-/* Removes our sign and, if that was the last, the directory. */
+/* Remove our sign and, if that was the last, the directory. */
 static void give_back(struct dirlock *lock)
 {
 	enum reply reply = REPLY_UNKNOWN;
 
 	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
-		reply = lock->remote.ops->rmdir(&lock->remote, dirlock_path(lock, lock->mine.name));
+		reply = remove_sign(lock, &lock->mine);
 	/* Only if our sign was surely removed now: else the directory may be a new one of another
 	 * client. */
 	if (reply == REPLY_DONE)
@@ -125,7 +128,8 @@ static bool stand_still(struct dirlock *lock, unsigned int ttl)
 	return true;
 }
 
-/* Breaks the signs if all owners are silent by the server's own clock.  True if one was broken. */
+/* Break the signs if all owners are silent by the server's own clock.  Returns true if one was
+ * broken. */
 static bool break_by_age(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -202,6 +206,7 @@ static void compare_name(void *data, const char *name)
 static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const char *refusal)
 {
 	struct remote_dir *remote = &lock->remote;
+	struct entry_search search = {lock->base, false};
 	enum reply reply = remote->ops->enter(remote, lock->path);
 
 	if (reply == REPLY_DONE) {
@@ -214,9 +219,6 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 	listing_clear(&lock->seen);
 	if (reply != REPLY_REFUSED)
 		return no_answer(reply);
-
-	struct entry_search search = {lock->base, false};
-
 	reply = remote->ops->list(remote, lock->parent, compare_name, &search);
 	if (reply == REPLY_DONE && search.found && lock->misses < MISSES_MOST) {
 		/* A file, or a directory made a moment ago.  Count a miss: a file must not block us
@@ -311,7 +313,7 @@ static enum step alone(struct dirlock *lock, int64_t began)
 	}
 	lock->unseen = 0;
 	if (dirlock_may_be_removed(lock, began, marked)) {
-		lock->remote.ops->rmdir(&lock->remote, dirlock_path(lock, lock->mine.name));
+		remove_sign(lock, &lock->mine);
 		return STEP_BACK;
 	}
 	/* Too little of the lease is left to renew it in time. */
@@ -325,7 +327,7 @@ static enum step alone(struct dirlock *lock, int64_t began)
 static enum step attempt(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
-	char refusal[sizeof remote->text];
+	char refusal[sizeof remote->text], path[DIRLOCK_PATH];
 	int64_t began = clock_boottime();
 	enum reply reply = remote->ops->mkdir(remote, lock->path); /* A1: make the directory */
 
@@ -339,7 +341,7 @@ static enum step attempt(struct dirlock *lock)
 	sign_make(&lock->mine, lock->ttl, lock->options->pid);
 	lock->sent = clock_boottime();
 	/* A2: put our sign in */
-	reply = remote->ops->mkdir(remote, dirlock_path(lock, lock->mine.name));
+	reply = remote->ops->mkdir(remote, dirlock_path(lock, lock->mine.name, path));
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
 	if (reply != REPLY_REFUSED)
@@ -370,19 +372,20 @@ enum engine_outcome dirlock_acquire(struct dirlock *lock)
 
 		lock->error = lock->remote.error;
 		if (step == STEP_HELD)
-			return TAKEN;
+			return ENGINE_TAKEN;
 		if (step == STEP_FAILED)
-			return FAILED;
+			return ENGINE_FAILED;
 		if (lock->unseen >= 3) {
 			error_plain(&lock->error, ERROR_UNAVAILABLE,
 			    "the server does not list what was made there");
-			return FAILED;
+			return ENGINE_FAILED;
 		}
 		if (protocol_released() && !options->no_wait)
-			return RELEASED;
+			return ENGINE_RELEASED;
 		if (step != STEP_AGAIN && (options->no_wait ? tries >= no_wait_tries : last))
-			return step == STEP_UNKNOWN && lock->error.kind != ERROR_NONE ? FAILED
-			                                                              : BUSY;
+			return step == STEP_UNKNOWN && lock->error.kind != ERROR_NONE
+			           ? ENGINE_FAILED
+			           : ENGINE_BUSY;
 		pause = 0;
 		if (step == STEP_WAIT) {
 			say_wait(lock->who);
@@ -397,6 +400,6 @@ enum engine_outcome dirlock_acquire(struct dirlock *lock)
 		if (pause > 0)
 			loop_wait(earlier(clock_boottime() + pause, give_up));
 		if (protocol_released() && !options->no_wait)
-			return RELEASED;
+			return ENGINE_RELEASED;
 	}
 }

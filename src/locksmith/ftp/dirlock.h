@@ -21,6 +21,9 @@
 #include "locksmith/common/renewal.h"
 #include "locksmith/ftp/remote_dir.h"
 
+/* Longer than the path of a sign in a lock directory, with its NUL. */
+enum { DIRLOCK_PATH = 1400 };
+
 struct dirlock {
 	const struct options *options;
 	struct remote_dir remote;
@@ -44,17 +47,17 @@ struct dirlock {
 	struct error error;
 };
 
-/* dirlock.c: absolute path of an entry of the lock directory, valid until the next call but one. */
-const char *dirlock_path(const struct dirlock *lock, const char *name);
+/* Put the absolute path of the entry NAME of the lock directory into PATH, and return it. */
+const char *dirlock_path(const struct dirlock *lock, const char *name, char path[DIRLOCK_PATH]);
 
-/* Lists the lock directory into lock->listing, and lock->seen if it is complete. */
+/* List the lock directory into lock->listing, and lock->seen if it is complete. */
 enum reply dirlock_look(struct dirlock *lock);
 
 /* The fields of a sign, as those of a WAIT line. */
 void dirlock_describe(const struct owner_sign *sign, char *text, size_t size);
 
-/* Takes the lock.  With FAILED, lock->error is filled.  protocol_released() may have become true
- * meanwhile. */
+/* Take the lock.  With ENGINE_FAILED, lock->error is filled.  protocol_released() may have become
+ * true meanwhile. */
 enum engine_outcome dirlock_acquire(struct dirlock *lock);
 
 /* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is

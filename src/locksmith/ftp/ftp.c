@@ -3,14 +3,13 @@
  * released. */
 #include <config.h>
 
-#include "locksmith/ftp/dirlock.h"
+#include <stdio.h>
+#include <string.h>
 
 #include "locksmith/common/engine.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "locksmith/ftp/dirlock.h"
 
 #define DEFAULT_TTL 60
 #define RETRY (SECOND / 2)
@@ -50,7 +49,7 @@ static void note_life(struct dirlock *lock, int64_t sent)
 	lock->remote.until = lease_moment(lock->renewal.deadline, lock->renewal.lease, LEASE_LAST);
 }
 
-/* Gives SIGN the name of the next heartbeat. */
+/* Give SIGN the name of the next heartbeat. */
 static void next_sign(const struct dirlock *lock, struct owner_sign *sign)
 {
 	sign->beat++;
@@ -58,19 +57,21 @@ static void next_sign(const struct dirlock *lock, struct owner_sign *sign)
 	sign_name(sign);
 }
 
-/* Renames the sign to its next number. */
+/* Rename the sign to its next number. */
 static enum renewed beat(struct renewal *renewal, int64_t until, struct error *error)
 {
 	struct dirlock *lock = renewal->lock;
 	struct owner_sign next = lock->mine;
+	char from[DIRLOCK_PATH], to[DIRLOCK_PATH];
 
 	(void)until; /* note_life() has set it */
 	next_sign(lock, &next);
 	/* The first request may have been done: waiters count from there. */
 	if (lock->tried == 0)
 		lock->tried = clock_boottime();
-	if (lock->remote.ops->rename(&lock->remote, dirlock_path(lock, lock->mine.name),
-		dirlock_path(lock, next.name)) != REPLY_DONE) {
+	dirlock_path(lock, lock->mine.name, from);
+	dirlock_path(lock, next.name, to);
+	if (lock->remote.ops->rename(&lock->remote, from, to) != REPLY_DONE) {
 		/* The reply was lost, the sign broken, or the request refused for once: look. */
 		if (dirlock_look(lock) != REPLY_DONE ||
 		    listing_find(&lock->listing, lock->mine.name) != NULL)
@@ -85,12 +86,13 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct error *e
 	return RENEWED;
 }
 
-/* Removes sign and directory.  DONE, or REFUSED: the sign was broken before; UNKNOWN: try again. */
+/* Remove sign and directory.  DONE, or REFUSED: the sign was broken before; UNKNOWN: try again. */
 static enum reply let_go(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
 	int64_t now = clock_boottime();
-	enum reply reply = remote->ops->rmdir(remote, dirlock_path(lock, lock->mine.name));
+	char path[DIRLOCK_PATH];
+	enum reply reply = remote->ops->rmdir(remote, dirlock_path(lock, lock->mine.name, path));
 
 	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL) {
 		if (lock->removing == 0)
@@ -119,7 +121,7 @@ static enum reply let_go(struct dirlock *lock)
 	return REPLY_DONE;
 }
 
-/* Keeps the lock until semlock wants it no more, or it is lost, and releases it. */
+/* Keep the lock until semlock wants it no more, or it is lost, and release it. */
 static enum engine_outcome hold(struct dirlock *lock)
 {
 	int64_t lease = lock->ttl * SECOND, give_up;
@@ -132,14 +134,14 @@ static enum engine_outcome hold(struct dirlock *lock)
 	    .renew = beat};
 	note_life(lock, lock->sent);
 	if (renewal_hold(&lock->renewal, -1, -1, &lock->error) != 0)
-		return FAILED;
+		return ENGINE_FAILED;
 	give_up = clock_boottime() + lease;
 	lock->remote.until = NEVER;
 	while ((reply = let_go(lock)) == REPLY_UNKNOWN && clock_boottime() < give_up)
 		loop_pause(clock_boottime() + RETRY);
 	if (reply == REPLY_DONE) {
 		say(SAYS_FREE);
-		return RELEASED;
+		return ENGINE_RELEASED;
 	}
 	if (reply == REPLY_REFUSED)
 		error_plain(&lock->error, ERROR_LOST,
@@ -147,7 +149,7 @@ static enum engine_outcome hold(struct dirlock *lock)
 	else
 		error_plain(&lock->error, ERROR_UNAVAILABLE,
 		    "could not be released, and lapses by itself: %s", lock->remote.error.text);
-	return FAILED;
+	return ENGINE_FAILED;
 }
 
 static enum engine_outcome who(struct dirlock *lock)
@@ -157,26 +159,26 @@ static enum engine_outcome who(struct dirlock *lock)
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
 		lock->error = lock->remote.error;
-		return FAILED;
+		return ENGINE_FAILED;
 	}
 	for (size_t i = 0; i < lock->listing.signs; i++) {
 		dirlock_describe(&lock->listing.sign[i], text, sizeof text);
 		say(SAYS_WHO " " FIELD_STATE "holds %s", text);
 	}
 	if (lock->listing.signs > 0)
-		return BUSY;
+		return ENGINE_BUSY;
 	if (lock->remote.ops->enter(&lock->remote, lock->path) != REPLY_DONE)
-		return RELEASED;
+		return ENGINE_RELEASED;
 	say(SAYS_WHO " " FIELD_STATE
 		     "holds mode=exclusive note=a directory without a sign of its holder");
-	return BUSY;
+	return ENGINE_BUSY;
 }
 
 static enum engine_outcome run(const struct options *options, struct error *error)
 {
 	static struct dirlock the_lock; /* too large for the stack */
 	struct dirlock *lock = &the_lock;
-	enum engine_outcome outcome = FAILED;
+	enum engine_outcome outcome = ENGINE_FAILED;
 
 	*lock = (struct dirlock){.options = options, .ttl = DEFAULT_TTL};
 	if (options->ttl > 0)
@@ -188,19 +190,26 @@ static enum engine_outcome run(const struct options *options, struct error *erro
 		lock->error = lock->remote.error;
 	else if (set_paths(lock) == 0)
 		outcome = options->action == ACTION_WHO ? who(lock) : dirlock_acquire(lock);
-	if (outcome == BUSY && options->action != ACTION_WHO)
+	if (outcome == ENGINE_BUSY && options->action != ACTION_WHO)
 		say(SAYS_BUSY " %s", lock->who);
-	if (outcome == TAKEN)
+	if (outcome == ENGINE_TAKEN)
 		outcome = hold(lock);
 	remote_dir_close(&lock->remote);
 	*error = lock->error;
 	return outcome;
 }
 
+static int ftp_parse(const char *text, struct url *url, struct error *error)
+{
+	return url_parse(text,
+	    "put it into SEMLOCK_PASSWORD, or into ~/.netrc (machine HOST login USER password ...)",
+	    url, error);
+}
+
 const struct engine engine = {
     .name = "ftp",
     .schemes = "ftp ftpes ftps sftp",
     .words = "",
-    .parse = url_parse,
+    .parse = ftp_parse,
     .run = run,
 };

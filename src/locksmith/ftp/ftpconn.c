@@ -3,12 +3,12 @@
  * unless the server cannot list by STAT. */
 #include <config.h>
 
-#include "locksmith/common/loop.h"
-#include "locksmith/ftp/remote_dir.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/ftp/remote_dir.h"
 
 #define RESPONSE_SECONDS 10L
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/ftp/listing.h"
-
-#include "locksmith/common/loop.h"
-
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +8,9 @@
 #include <strings.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/ftp/listing.h"
 
 /* ---- signs ---- */
 

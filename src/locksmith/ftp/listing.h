@@ -28,13 +28,13 @@ struct owner_sign {
 	int64_t since; /* in a listing: unchanged since then, see listing_note_ages() */
 };
 
-/* Fills in a fresh sign: a new nonce, beat 0, this host, and its name. */
+/* Fill a fresh sign: a new nonce, beat 0, this host, and its name. */
 void sign_make(struct owner_sign *sign, unsigned int ttl, long pid);
 
-/* Sets the name from the other fields, after beat was changed. */
+/* Set the name from the other fields, after beat was changed. */
 void sign_name(struct owner_sign *sign);
 
-/* Parses a name.  False if it is no sign's: then *sign is undefined. */
+/* Parse a name.  Returns false if it is no sign's: then *sign is undefined. */
 bool sign_parse(const char *name, struct owner_sign *sign);
 
 /* ---- listings ---- */
@@ -59,7 +59,7 @@ bool listing_empty(const struct listing *listing);
 /* The sign of that name, or NULL; some servers do not keep upper and lower case apart. */
 const struct owner_sign *listing_find(const struct listing *listing, const char *name);
 
-/* Fills in since when each sign of LISTING, and its emptiness, has been unchanged; before: the
+/* Fill since when each sign of LISTING, and its emptiness, has been unchanged; before: the
  * listing of the look before, now: the moment when LISTING had arrived.  By our own clock: a silent
  * owner is found without the clocks of the server and the owner. */
 void listing_note_ages(struct listing *listing, const struct listing *before, int64_t now);
@@ -76,15 +76,15 @@ bool listing_holds(const struct listing *listing, const struct owner_sign *mine)
 /* Is called with DATA for each name. */
 typedef void (*listing_name)(void *data, const char *name);
 
-/* Calls each with every name in the text of a reply to STAT: a first and a last line that begin
+/* Call each with every name in the text of a reply to STAT: a first and a last line that begin
  * with the reply's number, and between them lines as of ls -l, or bare names. */
 void listing_of_stat(const char *reply, listing_name each, void *data);
 
 /* The same for NLST: a name on each line, maybe with its directory before it. */
 void listing_of_names(const char *body, listing_name each, void *data);
 
-/* Finds "modify=YYYYMMDDHHMMSS" in the reply to MLST: seconds since 1970. 0, or -1 if there is
- * none. */
+/* Find "modify=YYYYMMDDHHMMSS" in the reply to MLST: seconds since 1970.  Returns 0, or -1 if there
+ * is none. */
 int listing_modified(const char *reply, int64_t *seconds);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/ftp/remote_dir.h"
-
-#include "locksmith/common/loop.h"
-#include "locksmith/common/protocol.h"
-#include "locksmith/common/url.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
+#include "locksmith/common/url.h"
+#include "locksmith/ftp/remote_dir.h"
 
 /* No real reply is longer; the rest is dropped. */
 #define LONGEST_REPLY ((size_t)256 * 1024)
@@ -19,7 +18,7 @@
 #define REQUEST (10 * SECOND)
 #define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
 
-/* Appends text to url (size bytes), every byte percent-encoded, so that libcurl changes none. */
+/* Append text to url (size bytes), every byte percent-encoded, so that libcurl changes none. */
 static void append_encoded(char *url, size_t size, const char *text)
 {
 	size_t n = strlen(url);
@@ -41,7 +40,7 @@ static int note_user(CURL *easy, curl_infotype type, char *data, size_t size, vo
 	return 0;
 }
 
-/* Gives libcurl the user and the password, or has it look into ~/.netrc. 0, or -1 with
+/* Give libcurl the user and the password, or let it look into ~/.netrc.  Returns 0, or -1 with
  * remote->error. */
 static int give_login(struct remote_dir *remote)
 {

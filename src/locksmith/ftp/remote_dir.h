@@ -3,14 +3,14 @@
 #ifndef SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H
 #define SEMLOCK_LOCKSMITH_FTP_REMOTE_DIR_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "locksmith/common/url.h"
 #include "locksmith/curl/buffer.h"
 #include "locksmith/curl/transfer.h"
 #include "locksmith/ftp/listing.h"
-#include "locksmith/common/url.h"
 #include "report/error.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 /* What became of a request. */
 enum reply {
@@ -18,7 +18,7 @@ enum reply {
 	REPLY_REFUSED, /* the server did not do it; its words are in text */
 	/* the connection broke or was too slow: the request may be done, also later */
 	REPLY_UNKNOWN,
-	REPLY_FATAL /* no use in trying again: error is filled in */
+	REPLY_FATAL /* no use in trying again: error is filled */
 };
 
 struct remote_dir;
@@ -29,7 +29,7 @@ struct remote_dir_ops {
 	const char *root;      /* the root directory in a URL, behind remote->base */
 	/* the first command, after which libcurl knows the login directory */
 	const char *login;
-	/* Gives libcurl the settings of this protocol, and the URL without a path in
+	/* Give libcurl the settings of this protocol, and the URL without a path in
 	 * remote->base. */
 	void (*settings)(struct remote_dir *remote);
 	/* What libcurl's result of a request means. */
@@ -37,7 +37,7 @@ struct remote_dir_ops {
 	enum reply (*mkdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rmdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rename)(struct remote_dir *remote, const char *from, const char *to);
-	/* Calls each for every entry.  DONE also when the directory is absent and the server calls
+	/* Call each for every entry.  DONE also when the directory is absent and the server calls
 	 * that empty. */
 	enum reply (
 	    *list)(struct remote_dir *remote, const char *path, listing_name each, void *data);
@@ -67,9 +67,10 @@ struct remote_dir {
 	struct error error;
 };
 
+/* ftpconn.c and sftpconn.c: the two protocols. */
 extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
-/* Logs in, and gives up at the moment until.  REPLY_DONE or another, error is filled in then (also
+/* Log in, and give up at the moment until.  REPLY_DONE or another, error is filled then (also
  * for UNKNOWN: the server is overloaded). */
 enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops,
     const struct url *url, int64_t until);

@@ -2,12 +2,12 @@
 /* Directories over SFTP.  Errors are more precise than over FTP, a listing needs a transfer. */
 #include <config.h>
 
-#include "locksmith/common/loop.h"
-#include "locksmith/ftp/remote_dir.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/ftp/remote_dir.h"
 
 static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 {

@@ -473,7 +473,7 @@ enum engine_outcome pg_who(struct pglock *lock)
 	int rows;
 
 	if (begin(lock, "off", pg_answer_by(lock)) != 0)
-		return FAILED;
+		return ENGINE_FAILED;
 	pg_add("SELECT CASE WHEN token IS NULL THEN 'waits' ELSE 'holds' END || ' mode=' || mode "
 	       "|| coalesce(' slot=' || slot, '')"
 	       " || ' ' || client FROM semlock.place WHERE name = %s AND until > clock_timestamp() "
@@ -482,10 +482,10 @@ enum engine_outcome pg_who(struct pglock *lock)
 	result = pg_ask(lock, 1, pg_answer_by(lock));
 	/* Without the table no lock was ever taken. */
 	if (result == NULL)
-		return no_table(lock) ? RELEASED : FAILED;
+		return no_table(lock) ? ENGINE_RELEASED : ENGINE_FAILED;
 	rows = PQntuples(result);
 	for (int i = 0; i < rows; i++)
 		say(SAYS_WHO " " FIELD_STATE "%s", PQgetvalue(result, i, 0));
 	PQclear(result);
-	return rows > 0 ? BUSY : RELEASED;
+	return rows > 0 ? ENGINE_BUSY : ENGINE_RELEASED;
 }

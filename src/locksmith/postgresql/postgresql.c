@@ -77,7 +77,7 @@ static enum engine_outcome acquire(struct pglock *lock)
 			got = -1;
 		else if (got > 0 &&
 			 clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER))
-			return TAKEN;
+			return ENGINE_TAKEN;
 		now = clock_boottime();
 		if (got < 0) {
 			char text[sizeof lock->error.text + 32];
@@ -86,7 +86,7 @@ static enum engine_outcome acquire(struct pglock *lock)
 			    now >= options->until ||
 			    (!lock->waits && options->wait == NEVER &&
 				strcmp(lock->session.state, "55P03") != 0))
-				return protocol_released() ? RELEASED : FAILED;
+				return protocol_released() ? ENGINE_RELEASED : ENGINE_FAILED;
 			snprintf(text, sizeof text, "note=for the server: %s", lock->error.text);
 			say_wait(text);
 			loop_wait(earlier(now + spread(AGAIN), options->until));
@@ -95,7 +95,7 @@ static enum engine_outcome acquire(struct pglock *lock)
 		if (lock->token[0] != '\0')
 			continue;
 		if (options->no_wait)
-			return BUSY;
+			return ENGINE_BUSY;
 		lock->waits = true;
 		say_wait(lock->who);
 		if (now < options->until && lock->session.ours && !lock->session.listening)
@@ -108,9 +108,9 @@ static enum engine_outcome acquire(struct pglock *lock)
 			if (lock->db == NULL || pg_wait(lock, next) != 0)
 				break;
 		if (clock_boottime() >= options->until)
-			return BUSY;
+			return ENGINE_BUSY;
 	}
-	return RELEASED;
+	return ENGINE_RELEASED;
 }
 
 /* Removes our row, over a new session if need be.  The removal of a lock is tried for longer,
@@ -133,13 +133,13 @@ static enum engine_outcome leave(struct pglock *lock)
 	lock->token[0] = '\0';
 	/* An answer may have been lost; before the deadline nobody else can have removed it. */
 	if (rows > 0 || (rows == 0 && again && clock_boottime() < lock->deadline))
-		return RELEASED;
+		return ENGINE_RELEASED;
 	if (rows == 0)
 		error_plain(&lock->error, ERROR_LOST, "its row was removed before it was released");
 	else
 		error_plain(&lock->error, ERROR_UNAVAILABLE,
 		    "could not be released, and lapses by itself");
-	return FAILED;
+	return ENGINE_FAILED;
 }
 
 static enum renewed renew(struct renewal *renewal, int64_t until, struct error *error)
@@ -189,9 +189,9 @@ static enum engine_outcome hold(struct pglock *lock)
 	lock->acquiring = false;
 	lock->held = true;
 	if (renewal_hold(&renewal, atoll(lock->token), lock->slot, &lock->error) != 0)
-		return FAILED;
+		return ENGINE_FAILED;
 	outcome = leave(lock);
-	if (outcome == RELEASED)
+	if (outcome == ENGINE_RELEASED)
 		say(SAYS_FREE);
 	return outcome;
 }
@@ -199,7 +199,7 @@ static enum engine_outcome hold(struct pglock *lock)
 static enum engine_outcome run(const struct options *options, struct error *error)
 {
 	struct pglock *lock = &the_lock;
-	enum engine_outcome outcome = FAILED;
+	enum engine_outcome outcome = ENGINE_FAILED;
 
 	*lock = (struct pglock){.options = options,
 	    .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL,
@@ -213,15 +213,15 @@ static enum engine_outcome run(const struct options *options, struct error *erro
 		    "--stale is not for postgresql: a lease (--ttl) ends by itself");
 	else
 		outcome = options->action == ACTION_WHO ? pg_who(lock) : acquire(lock);
-	if (outcome == BUSY && options->action == ACTION_LOCK) {
+	if (outcome == ENGINE_BUSY && options->action == ACTION_LOCK) {
 		/* A standby that is away is in everybody's way, and no holder is. */
 		if (pg_confirm(lock, pg_answer_by(lock)) != 0)
-			outcome = FAILED;
+			outcome = ENGINE_FAILED;
 		else
 			say(SAYS_BUSY " %s", lock->who);
 	}
-	if (outcome == TAKEN)
-		outcome = protocol_released() ? RELEASED : hold(lock);
+	if (outcome == ENGINE_TAKEN)
+		outcome = protocol_released() ? ENGINE_RELEASED : hold(lock);
 	*error = lock->error;
 	return outcome;
 }

@@ -11,13 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sys/files.h"
+#include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "protocol/lease_schedule.h"
+#include "report/error.h"
+#include "sys/files.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
 #include "sys/signals.h"
-#include "report/error.h"
 
 struct lease {
 	struct lock *lock;

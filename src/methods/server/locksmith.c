@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sys/files.h"
-#include "report/text.h"
 #include "methods/server/locksmith.h"
+#include "report/text.h"
+#include "sys/files.h"
 
 /* So many reads empty a full pipe, of 64 KiB. */
 #define PIPE_READS (64 * 1024 / LOCKSMITH_LINE)

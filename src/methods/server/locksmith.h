@@ -17,10 +17,10 @@
 #include <sys/types.h>
 
 #include "lock/lock.h"
-#include "sys/deadline.h"
 #include "protocol/locksmith_words.h"
 #include "report/error.h"
 #include "report/text.h"
+#include "sys/deadline.h"
 
 /* What a helper offers in its first line. */
 enum {
@@ -105,13 +105,5 @@ bool locksmith_let_go(struct locksmith *helper);
 /* Close all descriptors; with ENDED, wait for the helper's end.  Returns the helper's exit status;
  * -1: a signal has ended the helper, or it was not waited for. */
 int locksmith_forget(struct locksmith *helper, bool ended);
-
-/* ---- lease.c: while the command runs, a thread ends it before the lease of its lock ends ---- */
-
-/* A method's guard and unguard, for one lock.  The timer is semlock's: if the helper is stopped,
- * killed or cut off and sends no HELD, the command is ended before another holder can have the
- * lock.  protocol/lease_schedule.h says when. */
-int lease_guard(const struct guard *guard, struct error *error);
-void lease_unguard(void);
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "report/text.h"
 #include "lock/lock.h"
+#include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
 #include "sys/process.h"
