@@ -22,21 +22,19 @@
 
 static void add_lock(struct open_locks *all, const struct open_lock *lock)
 {
-	struct open_lock *list;
+	struct open_lock *list, added = *lock;
 
 	for (size_t i = 0; i < all->count; i++)
 		if (lock->file.inode != 0 && same_file(&all->list[i].file, &lock->file))
 			return;
 	list = realloc(all->list, (all->count + 1) * sizeof *list);
-	if (list != NULL) {
+	if (list != NULL)
 		all->list = list;
-		list[all->count] = *lock;
-		list[all->count].name = strdup(lock->name);
-	}
-	if (list == NULL || list[all->count].name == NULL)
+	added.name = list == NULL ? NULL : strdup(lock->name);
+	if (added.name == NULL)
 		all->failed = true;
 	else
-		all->count++;
+		all->list[all->count++] = added;
 }
 
 static bool names(const char *path, const struct identity *file)

@@ -62,7 +62,8 @@ static void lease_lost(struct lease *lease, const char *reason)
 	if (lease->lock->end.lost || !process_child_lives(lease->command))
 		return;
 	lease->lock->end.lost = lease->lock->end.lost_said = true;
-	snprintf(lease->loss, sizeof lease->loss, "%s", reason);
+	/* the end of a long reason is cut off */
+	snprintf(lease->loss, sizeof lease->loss, "%.*s", (int)sizeof lease->loss - 1, reason);
 }
 
 static void follow_deadline(struct lease *lease)
