@@ -119,13 +119,15 @@ unlock() {
 	smith_ended "$1"
 }
 
+# Whatever they end with; the names are free again.
 smiths_stop_all() {
-	local pid
+	local pid fd
 	for pid in "${SMITH_PID[@]}"; do
-		kill -KILL "$pid" 2>/dev/null
-		wait "$pid" 2>/dev/null
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
 	done
-	return 0
+	for fd in "${SMITH_IN[@]}" "${SMITH_OUT[@]}"; do exec {fd}>&-; done
+	SMITH_PID=() SMITH_IN=() SMITH_OUT=()
 }
 
 # Tries CMD with a $ttl of TTL seconds, and if it fails with three and with nine times as much.  For what has to

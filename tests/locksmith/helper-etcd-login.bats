@@ -44,15 +44,22 @@ with_users() {
 }
 
 # forget_logins COMMAND...: all logins are over, and after COMMAND one is not answered as long as there is time for it.
+# Also if this fails, the logins that follow are answered.
 forget_logins() {
+	local failed=0
 	: >"$DIR/faults/mute-login"
+	forget_logins_until_granted "$@" || failed=1
+	rm "$DIR/faults/mute-login"
+	return $failed
+}
+
+forget_logins_until_granted() {
 	: >"$DIR/between.log"
 	ctl --user root:pw user passwd root --interactive=false <<<pw >/dev/null || return
 	"$@"
 	in_file "$DIR/between.log" login || return
 	: >"$DIR/between.log"
-	in_file "$DIR/between.log" grant || return
-	rm "$DIR/faults/mute-login"
+	in_file "$DIR/between.log" grant
 }
 
 holds_on_after_login() {

@@ -23,6 +23,23 @@ teardown() {
 	watched
 }
 
+# Fails, with a process of the test that lives on, for as long as the lease is short.
+longer_than_eight() {
+	sleep 1000 3>&- &
+	SMITH_PID[a]=$!
+	tried+=" $ttl"
+	((ttl > 8))
+}
+
+@test "with_lease: what fails with a short lease is tried with longer ones, and nothing of it is left running" {
+	tried=
+	with_lease 1 longer_than_eight
+	[ "$tried" = " 1 3 9" ]
+	[ "$(pgrep -cP $$ -x sleep)" -eq 1 ]
+	run with_lease 2 false
+	[ "$status" -ne 0 ]
+}
+
 # What must hold on every server.
 all_of_it() {
 	smith a --ttl=4 "$URL/L"
