@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	contrib/locksmith-demo \
 	contrib/locksmith-redis \
 	contrib/locksmith-test \
+	contrib/other-debian \
 	contrib/packages \
 	contrib/static \
 	contrib/try
@@ -86,6 +87,7 @@ SHELL_FILES = \
 	contrib/completion/bash/semlock \
 	contrib/install-packages \
 	contrib/locksmith-demo \
+	contrib/other-debian \
 	contrib/packaging/build \
 	$(PACKAGE_TESTS) \
 	contrib/semlock-check \

@@ -5,10 +5,10 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 @test "contrib/check --help prints a line for each phase, and exits 0" {
 	expect_status 0 "$SOURCE/contrib/check" --help
-	sed -n 's/^phase_\([a-z]*\)() {$/\1/p' "$SOURCE/contrib/check" >phases
+	sed -n 's/^phase_\([a-z_]*\)() {$/\1/p' "$SOURCE/contrib/check" | tr _ - >phases
 	[ "$(wc -l <phases)" -ge 12 ]
 	while read -r phase; do
-		grep -q "^  $phase  *[a-z]" <<<"$out" || complain "nothing of $phase" || return
+		grep -q "^  $phase  *[A-Za-z]" <<<"$out" || complain "nothing of $phase" || return
 	done <phases
 }
 
@@ -17,6 +17,8 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	[ ! -s .out ]
 	[ "$(wc -l <.err)" -eq 1 ]
 	[[ $err == *qick* ]]
+	expect_status 64 "$SOURCE/contrib/check" lint other-debian
+	[[ $err == *"which release"* ]]
 }
 
 # A machine on which two of the packages of the group "lint" are missing, and apt-get says what it would do.
@@ -24,7 +26,7 @@ machine() {
 	mkdir fake
 	cat >fake/dpkg-query <<-'END'
 		#!/bin/sh
-		echo installed mandoc
+		awk '$1 == "lint" && $2 !~ /check$/ { print "installed", $2 }' "$SOURCE/contrib/packages"
 	END
 	cat >fake/apt-get <<-'END'
 		#!/bin/sh
@@ -39,7 +41,7 @@ machine() {
 	printf '#!/bin/sh\n%s\n' "$1" >fake/sudo
 	chmod 755 fake fake/*
 	chmod go+x "$BATS_RUN_TMPDIR" # for another user
-	export ASKED=$PWD/asked PATH=$PWD/fake:$PATH
+	export SOURCE ASKED=$PWD/asked PATH=$PWD/fake:$PATH
 	: >asked
 	chmod 666 asked
 }

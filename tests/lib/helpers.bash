@@ -320,6 +320,12 @@ root_only() {
 	[ "$(id -u)" -eq 0 ] || skip "needs root: $1"
 }
 
+# others_may_run: skips the test if no other user can reach semlock and the probe, as below a directory of mode 0700.
+others_may_run() {
+	root_only "to be another user"
+	as_nobody test -x "$SEMLOCK" -a -x "$PROBE" || skip "no other user can reach $SEMLOCK"
+}
+
 # namespaces OPTIONS: skips the test if unshare(1) cannot make them, as in a chroot or a container.
 namespaces() {
 	root_only "makes namespaces"
