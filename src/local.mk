@@ -101,10 +101,13 @@ LOCKSMITH_FTP = $(LOCKSMITH_CURL) \
 	src/locksmith/ftp/remote_dir.c src/locksmith/ftp/remote_dir.h \
 	src/locksmith/ftp/sftpconn.c
 LOCKSMITH_POSTGRESQL = \
-	src/locksmith/postgresql/session.c \
+	src/locksmith/postgresql/conninfo.c src/locksmith/postgresql/conninfo.h \
 	src/locksmith/postgresql/pglock.h \
-	src/locksmith/postgresql/place.c \
-	src/locksmith/postgresql/postgresql.c
+	src/locksmith/postgresql/place.c src/locksmith/postgresql/place.h \
+	src/locksmith/postgresql/postgresql.c \
+	src/locksmith/postgresql/query.c src/locksmith/postgresql/query.h \
+	src/locksmith/postgresql/schema.c src/locksmith/postgresql/schema.h \
+	src/locksmith/postgresql/session.c src/locksmith/postgresql/session.h
 
 
 # PROGRAM-SCHEME is run for SCHEME://...: a program's further schemes are links to it.

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include "locksmith/common/loop.h"
-#include "locksmith/common/protocol.h"
-#include "locksmith/common/renewal.h"
-#include "locksmith/postgresql/pglock.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "locksmith/common/engine.h"
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
+#include "locksmith/common/renewal.h"
+#include "locksmith/postgresql/conninfo.h"
+#include "locksmith/postgresql/place.h"
+#include "locksmith/postgresql/session.h"
+
 #define DEFAULT_TTL (15 * SECOND)
 #define AGAIN (SECOND / 2) /* between two tries of a server that is not there */
-#define POOLED_LOOK \
-	SECOND /* between two looks of the first waiters, where a pooler passes no word on */
+/* between two looks of the first waiters, where a pooler passes no word on */
+#define POOLED_LOOK SECOND
 #define LAST_TRIES (10 * SECOND) /* for the release, while the server is not there */
 #define MEMORY (16 << 20)
 
-static struct pglock the_lock;
+static struct pg_lock the_lock;
 
 /* A server can send a row of a gigabyte, or rows without end: libpq is to run out of memory before
  * the machine does. */
@@ -52,28 +55,29 @@ static int64_t between_signs(int64_t lease)
 /* Others are before us, and we shall hear of our turn, or a pooler passes no word on: nothing is to
  * be decided.  After a lost session the first sign of life finds out whether the new one is ours,
  * and is to listen again. */
-static bool far_from_turn(const struct pglock *lock)
+static bool far_from_turn(const struct pg_lock *lock)
 {
-	return lock->waits && lock->before > 1 && !lock->session.heard &&
+	return lock->row == PG_ROW_QUEUED && lock->before > 1 && !lock->session.heard &&
 	       (lock->session.listening || !lock->session.ours);
 }
 
 /* In the queue, until we hold (lock->token is set) or the wait is over. */
-static enum engine_outcome acquire(struct pglock *lock)
+static enum engine_outcome acquire(struct pg_lock *lock)
 {
 	const struct options *options = lock->options;
 
 	while (!protocol_released()) {
-		int got = far_from_turn(lock) ? pg_beat(lock) : 0;
+		int got = far_from_turn(lock) ? place_beat(lock) : 0;
 		int64_t now, next;
 
 		if (got == 0 && !far_from_turn(lock))
-			got = pg_step(lock);
+			got = place_step(lock);
 		/* We have entered: the standby has to confirm it.  It may take long, and our row
 		 * may have lapsed meanwhile: then another step tells. */
-		if (got > 0 && pg_confirm(lock, lock->waits || options->wait != NEVER
-						    ? options->answer_by
-						    : pg_answer_by(lock)) != 0)
+		if (got > 0 &&
+		    place_confirm(lock, lock->row == PG_ROW_QUEUED || options->wait != NEVER
+					    ? options->answer_by
+					    : session_answer_by(lock)) != 0)
 			got = -1;
 		else if (got > 0 &&
 			 clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER))
@@ -84,8 +88,8 @@ static enum engine_outcome acquire(struct pglock *lock)
 
 			if (lock->error.kind != ERROR_AWAY || options->no_wait ||
 			    now >= options->until ||
-			    (!lock->waits && options->wait == NEVER &&
-				strcmp(lock->session.state, "55P03") != 0))
+			    (lock->row != PG_ROW_QUEUED && options->wait == NEVER &&
+				!session_failed_by(lock, "55P03")))
 				return protocol_released() ? ENGINE_RELEASED : ENGINE_FAILED;
 			snprintf(text, sizeof text, "note=for the server: %s", lock->error.text);
 			say_wait(text);
@@ -96,7 +100,7 @@ static enum engine_outcome acquire(struct pglock *lock)
 			continue;
 		if (options->no_wait)
 			return ENGINE_BUSY;
-		lock->waits = true;
+		lock->row = PG_ROW_QUEUED;
 		say_wait(lock->who);
 		if (now < options->until && lock->session.ours && !lock->session.listening)
 			continue;
@@ -105,7 +109,7 @@ static enum engine_outcome acquire(struct pglock *lock)
 			next = earlier(next, lock->session.ours ? lock->lapses : now + POOLED_LOOK);
 		next = earlier(next, options->until);
 		while (!lock->session.heard && clock_boottime() < next && !protocol_released())
-			if (lock->db == NULL || pg_wait(lock, next) != 0)
+			if (lock->db == NULL || session_wait(lock, next) != 0)
 				break;
 		if (clock_boottime() >= options->until)
 			return ENGINE_BUSY;
@@ -115,7 +119,7 @@ static enum engine_outcome acquire(struct pglock *lock)
 
 /* Removes our row, over a new session if need be.  The removal of a lock is tried for longer,
  * because others wait for it. */
-static enum engine_outcome leave(struct pglock *lock)
+static enum engine_outcome leave(struct pg_lock *lock)
 {
 	int64_t now = clock_boottime();
 	int64_t until =
@@ -123,13 +127,13 @@ static enum engine_outcome leave(struct pglock *lock)
 	bool again = false;
 	int rows;
 
-	lock->acquiring = false;
-	while ((rows = pg_remove(lock, until)) < 0 && lock->error.kind == ERROR_AWAY &&
+	lock->stage = PG_LEAVES;
+	while ((rows = place_remove(lock, until)) < 0 && lock->error.kind == ERROR_AWAY &&
 	       clock_boottime() < until) {
 		again = true;
 		loop_pause(clock_boottime() + spread(AGAIN / 2));
 	}
-	lock->has_row = false;
+	lock->row = PG_NO_ROW;
 	lock->token[0] = '\0';
 	/* An answer may have been lost; before the deadline nobody else can have removed it. */
 	if (rows > 0 || (rows == 0 && again && clock_boottime() < lock->deadline))
@@ -144,11 +148,11 @@ static enum engine_outcome leave(struct pglock *lock)
 
 static enum renewed renew(struct renewal *renewal, int64_t until, struct error *error)
 {
-	struct pglock *lock = renewal->lock;
-	int rows = pg_renew(lock, earlier(until, pg_try_by(lock)));
+	struct pg_lock *lock = renewal->lock;
+	int rows = place_renew(lock, earlier(until, session_try_by(lock)));
 
 	renewal->deadline = lock->deadline;
-	lock->noted = rows < 0 && lock->noted;
+	lock->failure_noted = rows < 0 && lock->failure_noted;
 	if (rows > 0)
 		return RENEWED;
 	if (rows == 0)
@@ -156,26 +160,26 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 	*error = lock->error;
 	if (rows == 0 || lock->error.kind != ERROR_AWAY)
 		return RENEW_GONE;
-	if (!lock->noted) /* semlock may end the command before we give up */
+	if (!lock->failure_noted) /* semlock may end the command before we give up */
 		say(SAYS_NOTE " not renewed yet: %s", error->text);
-	lock->noted = true;
+	lock->failure_noted = true;
 	return RENEW_AGAIN;
 }
 
 /* A session that ends costs nothing: the next renewal opens another. */
 static int rest(struct renewal *renewal, int64_t until, struct error *error)
 {
-	struct pglock *lock = renewal->lock;
+	struct pg_lock *lock = renewal->lock;
 
 	(void)error;
 	if (lock->db == NULL)
 		loop_wait(until);
 	else
-		pg_wait(lock, until);
+		session_wait(lock, until);
 	return 0;
 }
 
-static enum engine_outcome hold(struct pglock *lock)
+static enum engine_outcome hold(struct pg_lock *lock)
 {
 	struct renewal renewal = {.lock = lock,
 	    .lease = lock->ttl,
@@ -186,8 +190,7 @@ static enum engine_outcome hold(struct pglock *lock)
 	    .rest = rest};
 	enum engine_outcome outcome;
 
-	lock->acquiring = false;
-	lock->held = true;
+	lock->stage = PG_HOLDS;
 	if (renewal_hold(&renewal, atoll(lock->token), lock->slot, &lock->error) != 0)
 		return ENGINE_FAILED;
 	outcome = leave(lock);
@@ -198,13 +201,13 @@ static enum engine_outcome hold(struct pglock *lock)
 
 static enum engine_outcome run(const struct options *options, struct error *error)
 {
-	struct pglock *lock = &the_lock;
+	struct pg_lock *lock = &the_lock;
 	enum engine_outcome outcome = ENGINE_FAILED;
 
-	*lock = (struct pglock){.options = options,
+	*lock = (struct pg_lock){.options = options,
 	    .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL,
 	    .slot = -1};
-	lock->acquiring = options->action == ACTION_LOCK;
+	lock->stage = options->action == ACTION_LOCK ? PG_ENTERS : PG_LOOKS;
 	random_bytes(&lock->id, sizeof lock->id);
 	lock->id &= INT64_MAX;
 	limit_memory();
@@ -212,10 +215,10 @@ static enum engine_outcome run(const struct options *options, struct error *erro
 		error_plain(&lock->error, ERROR_USAGE,
 		    "--stale is not for postgresql: a lease (--ttl) ends by itself");
 	else
-		outcome = options->action == ACTION_WHO ? pg_who(lock) : acquire(lock);
+		outcome = options->action == ACTION_WHO ? place_who(lock) : acquire(lock);
 	if (outcome == ENGINE_BUSY && options->action == ACTION_LOCK) {
 		/* A standby that is away is in everybody's way, and no holder is. */
-		if (pg_confirm(lock, pg_answer_by(lock)) != 0)
+		if (place_confirm(lock, session_answer_by(lock)) != 0)
 			outcome = ENGINE_FAILED;
 		else
 			say(SAYS_BUSY " %s", lock->who);
@@ -230,16 +233,16 @@ static enum engine_outcome run(const struct options *options, struct error *erro
  * the lease. */
 static void end(bool stopped)
 {
-	struct pglock *lock = &the_lock;
+	struct pg_lock *lock = &the_lock;
 
-	if (lock->has_row && (stopped || !lock->held))
+	if (lock->row != PG_NO_ROW && (stopped || lock->stage != PG_HOLDS))
 		leave(lock);
-	pg_close(lock);
+	session_close(lock);
 }
 
 const struct engine engine = {.name = "postgresql",
     .schemes = "postgresql postgres",
     .words = "shared slots order token",
-    .parse = pg_parse,
+    .parse = conninfo_parse,
     .run = run,
     .end = end};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "locksmith/postgresql/conninfo.h"
+
+enum { MOST_OPTIONS = 80 };
+
+/* What the URL says without the lock's name, as libpq takes it apart. */
+static PQconninfoOption *url_options;
+
+static const char *option(const char *keyword)
+{
+	for (PQconninfoOption *o = url_options; o->keyword != NULL; o++)
+		if (strcmp(o->keyword, keyword) == 0)
+			return o->val != NULL ? o->val : "";
+	return "";
+}
+
+/* Return libpq's reading of "postgresql://", FIRST (LENGTH bytes) and REST, or NULL with ERROR
+ * filled. */
+static PQconninfoOption *read_url(const char *first, size_t length, const char *rest,
+    struct error *error)
+{
+	char url[2048], *reason = NULL;
+	PQconninfoOption *options = NULL;
+
+	if ((size_t)snprintf(url, sizeof url, "postgresql://%.*s%s", (int)length, first, rest) <
+	    sizeof url)
+		options = PQconninfoParse(url, &reason);
+	if (options == NULL)
+		error_plain(error, ERROR_USAGE, "the URL makes no sense: %.*s",
+		    reason != NULL ? (int)strcspn(reason, "\n") : 8,
+		    reason != NULL ? reason : "too long");
+	PQfreemem(reason);
+	return options;
+}
+
+/* Copy the lock's name, which libpq has taken for the database's. */
+static int take_name(struct url *url, struct error *error)
+{
+	const char *name = option("dbname");
+
+	if (name[0] == '\0' || strlen(name) >= sizeof url->path)
+		return error_plain(error, ERROR_USAGE,
+		    "the URL must end in the lock's name, at most %zu bytes: "
+		    "postgresql://HOST/NAME?dbname=DATABASE",
+		    sizeof url->path - 1);
+	for (const char *p = name; *p != '\0'; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return error_plain(error, ERROR_USAGE,
+			    "the lock's name must have no control characters");
+	strcpy(url->path, name);
+	return 0;
+}
+
+int conninfo_parse(const char *text, struct url *url, struct error *error)
+{
+	const char *server = strstr(text, "://"), *parameters, *sessions;
+	char rest[1024];
+	int result;
+
+	if (server == NULL)
+		return error_plain(error, ERROR_USAGE, "this is no URL: %.100s", text);
+	server += strlen("://");
+	parameters = server + strcspn(server, "?");
+	url_options = read_url(server, (size_t)(parameters - server), "", error);
+	if (url_options == NULL)
+		return -1;
+	result = take_name(url, error);
+	PQconninfoFree(url_options);
+	url_options = NULL;
+	if (result != 0)
+		return -1;
+	if ((size_t)snprintf(rest, sizeof rest, "/%s", parameters) >= sizeof rest)
+		return error_plain(error, ERROR_USAGE, "the URL is too long");
+	url_options = read_url(server, strcspn(server, "/?"), rest, error);
+	if (url_options == NULL)
+		return -1;
+	if (option("password")[0] != '\0' || option("sslpassword")[0] != '\0')
+		return error_plain(error, ERROR_USAGE,
+		    "a password in a URL can be read by everybody (ps): put it into "
+		    "~/.pgpass or into SEMLOCK_PASSWORD");
+	/* A standby cannot lock. */
+	sessions = option("target_session_attrs");
+	if (sessions[0] == '\0')
+		sessions = getenv("PGTARGETSESSIONATTRS");
+	if (sessions != NULL && strcmp(sessions, "read-write") != 0)
+		return error_plain(error, ERROR_USAGE,
+		    "target_session_attrs=%.40s (PGTARGETSESSIONATTRS) could lead to a server that "
+		    "cannot lock: only read-write will do",
+		    sessions);
+	return 0;
+}
+
+/* The I-th element, from 0, of LIST ("a,b,c"), into ELEMENT (SIZE bytes); the only element of a
+ * list is that of every host.  Returns false if LIST is shorter. */
+static bool find_element(const char *list, unsigned int i, char *element, size_t size)
+{
+	bool alone = strchr(list, ',') == NULL;
+
+	for (; i > 0 && !alone; i--) {
+		list += strcspn(list, ",");
+		if (*list == '\0')
+			return false;
+		list++;
+	}
+	snprintf(element, size, "%.*s", (int)strcspn(list, ","), list);
+	return true;
+}
+
+/* The value of KEYWORD where the URL has none; NULL: libpq is to take its own. */
+static const char *value_by_default(const char *keyword)
+{
+	static const struct {
+		const char *keyword;
+		const char *of_libpq, *ours; /* two variables of the environment */
+		const char *value;           /* without ours */
+	} defaults[] = {{"user", "PGUSER", "SEMLOCK_USER", NULL},
+	    {"password", "PGPASSWORD", "SEMLOCK_PASSWORD", NULL},
+	    {"sslrootcert", "PGSSLROOTCERT", "SEMLOCK_CACERT", NULL},
+	    {"target_session_attrs", NULL, NULL, "read-write"},
+	    {"keepalives_idle", NULL, NULL, "10"}, {"keepalives_interval", NULL, NULL, "5"},
+	    {"keepalives_count", NULL, NULL, "3"}, {"tcp_user_timeout", NULL, NULL, "10000"}};
+	const char *authority = getenv("SEMLOCK_CACERT");
+
+	/* Nothing is sent to a server that the authority does not vouch for. */
+	if (strcmp(keyword, "sslmode") == 0 && authority != NULL && authority[0] != '\0')
+		return "verify-full";
+	for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+		if (strcmp(keyword, defaults[i].keyword) != 0)
+			continue;
+		if (defaults[i].of_libpq != NULL && getenv(defaults[i].of_libpq) != NULL)
+			return NULL;
+		return defaults[i].ours != NULL ? getenv(defaults[i].ours) : defaults[i].value;
+	}
+	return NULL;
+}
+
+void conninfo_application(const struct options *options, const char *what, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (option("application_name")[0] != '\0' || getenv("PGAPPNAME") != NULL)
+		return;
+	snprintf(text, size, "semlock %.48s %s", options->url.path, what);
+	for (unsigned char *p = (unsigned char *)text; *p != '\0'; p++)
+		if (*p >= 0x80)
+			*p = '?';
+}
+
+unsigned int conninfo_hosts(void)
+{
+	unsigned int hosts = 1;
+
+	for (const char *p = option("host"); *p != '\0'; p++)
+		hosts += *p == ',';
+	return hosts;
+}
+
+bool conninfo_connect(unsigned int i, const char *session, PGconn **db)
+{
+	const char *keywords[MOST_OPTIONS + 1], *values[MOST_OPTIONS + 1];
+	bool several =
+	    strchr(option("host"), ',') != NULL || strchr(option("hostaddr"), ',') != NULL;
+	char host[1024], hostaddr[256], port[16];
+	size_t n = 0;
+
+	if ((i > 0 && !several) || !find_element(option("host"), i, host, sizeof host) ||
+	    !find_element(option("hostaddr"), i, hostaddr, sizeof hostaddr) ||
+	    !find_element(option("port"), i, port, sizeof port))
+		return false;
+	for (PQconninfoOption *o = url_options; o->keyword != NULL && n < MOST_OPTIONS; o++, n++) {
+		keywords[n] = o->keyword;
+		values[n] = o->val != NULL ? o->val : value_by_default(o->keyword);
+		if (strcmp(o->keyword, "host") == 0)
+			values[n] = host;
+		else if (strcmp(o->keyword, "hostaddr") == 0)
+			values[n] = hostaddr;
+		else if (strcmp(o->keyword, "port") == 0)
+			values[n] = port;
+		else if (strcmp(o->keyword, "client_encoding") == 0)
+			values[n] = "UTF8";
+		else if (strcmp(o->keyword, "application_name") == 0 && session[0] != '\0')
+			values[n] = session;
+	}
+	keywords[n] = NULL;
+	*db = PQconnectStartParams(keywords, values, 0);
+	return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* locksmith/postgresql/conninfo.h - the lock's URL and the environment, as libpq's settings of a
+ * connection. */
+#ifndef SEMLOCK_LOCKSMITH_POSTGRESQL_CONNINFO_H
+#define SEMLOCK_LOCKSMITH_POSTGRESQL_CONNINFO_H
+
+#include <libpq-fe.h>
+#include <stddef.h>
+
+#include "locksmith/common/options.h"
+#include "locksmith/common/url.h"
+#include "report/error.h"
+
+/* Read the URL TEXT, "SCHEME://[USER@][HOST[:PORT][,...]]/NAME[?KEYWORD=VALUE&...]": one of
+ * libpq's, with the lock's name where libpq has the database's, which is ?dbname=.  URL gets the
+ * name as its path.  Returns 0, or -1 with ERROR filled. */
+int conninfo_parse(const char *text, struct url *url, struct error *error);
+
+/* How many hosts the URL names, at least 1. */
+unsigned int conninfo_hosts(void);
+
+/* Begin to connect to the I-th host, from 0; SESSION names the session where neither the URL nor
+ * the environment does.  Returns false if the URL has fewer hosts; else *DB is what libpq returns,
+ * NULL if it has no memory. */
+bool conninfo_connect(unsigned int i, const char *session, PGconn **db);
+
+/* "semlock NAME WHAT", the name of a session, into TEXT (SIZE bytes): in ASCII, and cut, as
+ * PostgreSQL keeps it; "" if the user has set a name. */
+void conninfo_application(const struct options *options, const char *what, char *text, size_t size);
+
+#endif

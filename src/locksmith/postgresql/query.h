@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* locksmith/postgresql/query.h - the text of a query: statements of SQL with variables, as psql
+ * has them.
+ *
+ *   :name :id :mode :slots :lease    the lock's name; our row; how it is to be held, and how long
+ *   :client :command                 what others are told about us; the process that runs
+ *   :backend                         the session's PID, as this end knows it: a pooler's differs
+ *   :idle                            after so long the server may end an idle session of ours
+ *   :waits :holds                    the session's name while we wait and while we hold, or NULL
+ *   :token                           the fencing token of the row that holds
+ *   :channel                         of the NOTIFY that says that it is our turn
+ *
+ * A query of several statements is one transaction without a word for its beginning and end, and
+ * one round trip: that is why the values stand in the text, as literals made by libpq, and are no
+ * parameters. */
+#ifndef SEMLOCK_LOCKSMITH_POSTGRESQL_QUERY_H
+#define SEMLOCK_LOCKSMITH_POSTGRESQL_QUERY_H
+
+#include "locksmith/postgresql/pglock.h"
+
+/* Begin the text of a query over the session lock->db, with settings that end with its transaction.
+ * COMMIT is the value of synchronous_commit.  Returns 0, or -1 with lock->error filled: the lock's
+ * name is no text in the session's encoding. */
+int query_begin(struct pg_lock *lock, const char *commit);
+
+/* Add the statement SQL, with the values of its variables.  A variable that is not listed above, or
+ * a text that is too long, is a bug, and aborts. */
+void query_add(struct pg_lock *lock, const char *sql);
+
+/* Add a clause to the last statement. */
+void query_extend(struct pg_lock *lock, const char *sql);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* locksmith/postgresql/session.h - sessions with the server, queries and their answers.  Moments
+ * are those of clock_boottime(). */
+#ifndef SEMLOCK_LOCKSMITH_POSTGRESQL_SESSION_H
+#define SEMLOCK_LOCKSMITH_POSTGRESQL_SESSION_H
+
+#include "locksmith/postgresql/pglock.h"
+
+/* Close the session, if there is one. */
+void session_close(struct pg_lock *lock);
+
+/* Return the moment until which an answer is waited for. */
+int64_t session_answer_by(const struct pg_lock *lock);
+
+/* The same if a lease depends on it: there is time for two more tries, at another host. */
+int64_t session_try_by(const struct pg_lock *lock);
+
+/* Begin the text of a query (query.h), in a new session if there is none, within UNTIL.  Returns 0,
+ * or -1 with lock->error filled. */
+int session_begin(struct pg_lock *lock, const char *commit, int64_t until);
+
+/* Send the query.  Returns the result of its last statement, which has so many COLUMNS, or NULL
+ * with lock->error filled: an error, or a warning; another answer; none before UNTIL; the session
+ * has ended; or, with PG_ENTERS, end of input.  The session is closed if another query could not be
+ * sent over it. */
+PGresult *session_ask(struct pg_lock *lock, int columns, int64_t until);
+
+/* The same where the rows do not matter.  Returns how many they are, or how many were changed, or
+ * -1. */
+int session_do(struct pg_lock *lock, int columns, int64_t until);
+
+/* Wait until the server says something, or until that moment.  Returns 0, or -1 with lock->error
+ * filled: the session has ended, and is closed. */
+int session_wait(struct pg_lock *lock, int64_t until);
+
+/* Did the last query fail with this SQLSTATE, or, if it has two characters, with one of its
+ * class? */
+bool session_failed_by(const struct pg_lock *lock, const char *state);
+
+/* Fill lock->error: it is no PostgreSQL, or a hostile one.  Returns -1. */
+int session_nonsense(struct pg_lock *lock);
+
+#endif
