@@ -9,7 +9,9 @@ RECIPE_FILES = \
 	contrib/recipes/counter-race \
 	contrib/recipes/data-file \
 	contrib/recipes/gpu \
+	contrib/recipes/held-too-long \
 	contrib/recipes/limits \
+	contrib/recipes/lock-metrics \
 	contrib/recipes/lock-report \
 	contrib/recipes/loud-after \
 	contrib/recipes/mailbox \
@@ -32,14 +34,17 @@ dist_recipes_DATA = \
 	contrib/recipes/README \
 	contrib/recipes/crontab \
 	contrib/recipes/guard \
+	contrib/recipes/locks-to-journal.service \
 	contrib/recipes/procmailrc \
 	contrib/recipes/queued-daemon.service \
 	contrib/recipes/queued@.service \
 	contrib/recipes/report.service \
 	contrib/recipes/report.timer
 
-SHELL_FILES += $(RECIPE_FILES) tests/lib/recipes.bash
+PYTHON_RECIPES = contrib/recipes/lock-metrics contrib/recipes/lock-report
+SHELL_FILES += $(filter-out $(PYTHON_RECIPES),$(RECIPE_FILES)) tests/lib/recipes.bash
 LOCAL_BATS += \
+	tests/contrib/monitoring.bats \
 	tests/contrib/recipes.bats \
 	tests/contrib/recipes-mail.bats \
 	tests/contrib/recipes-page.bats \

@@ -359,6 +359,34 @@ in_shells() {
 	[ "$(cat table)" = $'1\n2' ]
 }
 
+@test "MONITORING: a log, what is made of it, an alarm, and what Prometheus reads" {
+	local place="s#/var/log/#$PWD/#g; s#/srv/#$PWD/#g; s#/var/lib/prometheus/node-exporter/#$PWD/#g"
+	holding backup
+	recipe MONITORING 1 | sed "$place" >script
+	begin held "$(cat script)"
+	ready held
+	recipe MONITORING 3 | sed "$place" >alarm
+	expect_status 0 sh alarm
+	sed -i 's/ 3600 / 0 /' alarm
+	eventually sh -c '! sh alarm >said'
+	grep -q "^$PWD/backup.lock: held for" said || complain "$(cat said)" || return
+	recipe MONITORING 4 | sed "$place" >metrics
+	let_go held
+	expect_status 0 sh metrics
+	grep -qF "semlock_runs_total{lock=\"$PWD/backup.lock\",outcome=\"exit 0\"} 1" semlock.prom || complain "$(cat semlock.prom)" || return
+	recipe MONITORING 2 | sed "$place" >report
+	expect_status 0 sh report
+	[[ $out == *"$PWD/backup.lock"$'\t1\t0\t'* ]] || complain "$out" || return
+	grep -q '<rect class="held"' locks.html
+	# What the journal gives is a line of the log, as -o cat prints it.
+	sed 's/"waited": [0-9.]*/"waited": 61/' locks.jsonl >entries
+	printf '#!/bin/sh\ncat "%s/entries"\n' "$PWD" >bin/journalctl
+	chmod +x bin/journalctl
+	recipe MONITORING 5 >journal
+	expect_status 0 sh journal
+	[[ $out == *'"outcome": "exit 0"'* ]] || complain "$out"
+}
+
 @test "each example of the page is in one of these tests" {
 	awk '/^\.S[HS] / { heading = substr($0, 5); n = 0 } /^\.EX/ { print heading "\t" ++n }' \
 		"$SOURCE/man/semlock-recipes.7" >examples

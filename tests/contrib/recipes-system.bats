@@ -44,6 +44,14 @@ verify() {
 	expect_silent
 }
 
+@test "systemd: locks-to-journal.service is without faults" {
+	systemd_root
+	cp "$RECIPES"/locks-to-journal.service root/etc/systemd/system/
+	cp root/usr/local/bin/make-report root/usr/local/bin/tail
+	expect_status 0 env SYSTEMD_LOG_TARGET=console systemd-analyze verify --root="$PWD/root" locks-to-journal.service
+	expect_silent
+}
+
 # start_of UNIT NAME: what ExecStart= of UNIT says, for the instance NAME.
 start_of() {
 	sed -n 's/^ExecStart=//p' "$RECIPES/$1" | sed "s|%t|$PWD|g; s|%i|$2|g"
