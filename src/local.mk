@@ -24,13 +24,16 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/sys/memory.c src/sys/memory.h \
 	src/sys/file_system.c src/sys/file_system.h \
-	src/cli/named_lock.c \
+	src/cli/named_lock.c src/cli/named_lock.h \
 	src/owners/nesting.c \
 	src/run/acquire.c \
 	src/owners/owners_list.c src/owners/owners.h src/owners/owners_look.c src/owners/sources.h \
-	src/cli/options.c src/cli/check_options.c src/cli/reading.h \
+	src/cli/options.def src/cli/option_table.c src/cli/option_table.h \
+	src/cli/options.c src/cli/options.h src/cli/unknown_option.c src/cli/unknown_option.h \
+	src/cli/operands.c src/cli/operands.h src/cli/reading.h \
+	src/cli/rules.def src/cli/check_options.c src/cli/check_options.h \
 	src/sys/signals.c src/sys/signals.h \
-	src/cli/request.h \
+	src/cli/read_request.c src/cli/read_request.h src/cli/request.h \
 	src/sys/process.c src/sys/process.h \
 	src/run/log.c \
 	src/run/progress.c src/run/progress.h \
@@ -46,8 +49,8 @@ SEMLOCK_PARTS_SOURCES = \
 	src/preempt/targets.c src/preempt/targets.h \
 	src/report/text.c src/report/text.h \
 	src/owners/server_owners.c \
-	src/cli/usage.c \
-	src/cli/values.c \
+	src/cli/usage.c src/cli/usage.h \
+	src/cli/values.c src/cli/values.h \
 	src/owners/waiters.c \
 	src/run/supervise.c \
 	src/run/unlock.c \

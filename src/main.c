@@ -11,7 +11,7 @@
 #include "run/run.h"
 #include "run/subreaper.h"
 #include "run/who.h"
-#include "cli/request.h"
+#include "cli/read_request.h"
 #include "lock/take.h"
 #include "report/error.h"
 #include "sys/signals.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/reading.h"
+#include "cli/named_lock.h"
 
 /* A plain file name, and none that other programs hide or clean away. */
 static int check_lock_name(const char *name, struct error *error)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/request.h - what the command line asks for.  Constant after request_read(). */
+/* cli/request.h - what the command line asks for.  Constant after request_read()
+ * (read_request.h). */
 #ifndef SEMLOCK_CLI_REQUEST_H
 #define SEMLOCK_CLI_REQUEST_H
 
@@ -12,7 +13,7 @@
 struct request {
 	bool as_flock;         /* invoked as flock: where the two differ, flock(1)'s way */
 	struct lock_spec spec; /* what all the locks have in common: the method, the slots, ... */
-	bool method_named;     /* by -m or --fcntl: --who looks for no other */
+	bool method_asked;     /* for, by -m or --fcntl: --who looks for no other */
 	/* LOCK or FD first, then those of -f; with --who, all that are named */
 	struct lock_spec *locks;
 	unsigned nlocks;
@@ -42,9 +43,5 @@ struct request {
 	const char *signal_text; /* as it was named */
 	bool who, json;          /* only look */
 };
-
-/* Fill REQUEST from ARGV.  Ends the program with EXIT_USAGE, and a message, when ARGV makes no
- * sense; with EXIT_SUCCESS for --help and --version. */
-void request_read(struct request *request, int argc, char **argv);
 
 #endif

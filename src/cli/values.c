@@ -10,7 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/reading.h"
+#include "cli/values.h"
+#include "lock/lock.h"
 #include "report/error.h"
 #include "report/text.h"
 #include "sys/deadline.h"

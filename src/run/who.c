@@ -234,7 +234,7 @@ static int show_lock(const struct request *request, const struct lock_spec *want
 	struct error error;
 
 	if (!(wanted->of_user && access(wanted->name, F_OK) != 0 && errno == ENOENT) &&
-	    owners_look_by_name(&found, &lock, request->method_named, &error) != 0) {
+	    owners_look_by_name(&found, &lock, request->method_asked, &error) != 0) {
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}

@@ -13,17 +13,26 @@ prepare() {
 	touch helpers/semlock-locksmith-{ftp,ftps,zoo+1}
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers PATH=$PWD/bin:$PATH
 	lines=() wanted=()
-	sed -n '/^const struct option usage_options/,/^};/p' "$SOURCE/src/cli/usage.c" >table
+	sed -n 's/^OPTION([A-Z_]*, "\([a-zA-Z]*\)", "\([a-z -]*\)", "\([^"]*\)",.*/\3|\1|\2/p' "$SOURCE/src/cli/options.def" >table
 }
 
 # The long options of semlock that take an argument as $1 says (required, optional, no).
 long() {
-	sed -n "s/.*{\"\([a-z-]*\)\", $1_argument, NULL.*/--\1/p" table
+	of_kind "$1" | cut -d'|' -f3 | tr ' ' '\n' | sed 's/^/--/'
 }
 
-# The short options; those that take a value have a colon.
+# The letters likewise.
 short() {
-	sed -n 's|^const char usage_letters\[\] = "+:\([A-Za-z:]*\)";|\1|p' "$SOURCE/src/cli/usage.c" | grep -o '.:\?'
+	of_kind "$1" | cut -d'|' -f2 | grep -o . | sed 's/^/-/'
+}
+
+# The rows of the table whose argument is so: "=N" required, "[=N]" optional; " N" is none.
+of_kind() {
+	case $1 in
+	required) grep '^=' table ;;
+	optional) grep '^\[=' table ;;
+	no) grep '^[ |]' table ;;
+	esac
 }
 
 # completed SHELL LINE...: what completion.py prints, without the part before a = and after it.
@@ -67,7 +76,8 @@ all_complete() {
 		long required
 		long optional
 		long no
-		short | sed 's/^\(.\).*/-\1/'
+		short required
+		short no
 	} >wanted
 	[ "$(wc -l <wanted)" -ge 58 ] || complain "the table of options is not where it was"
 	for shell in $SHELLS; do
@@ -79,13 +89,13 @@ all_complete() {
 # An option without a value is followed by LOCK and COMMAND, the others by a value first.
 @test "every shell knows which options take a value: the command behind them is completed" {
 	set --
-	for option in $(long no) $(long optional) $(short | sed -n 's/^.$/-&/p'); do
+	for option in $(long no) $(long optional) $(short no); do
 		case $option in
 		--who | --hold | --help | --version | --command | -c | -h | -V) ;;
 		*) set -- "$@" "semlock $option a.lock fals" ;;
 		esac
 	done
-	for option in $(long required) $(short | sed -n 's/^\(.\):$/-\1/p'); do
+	for option in $(long required) $(short required); do
 		case $option in
 		--fd | --name) set -- "$@" "semlock $option 8 fals" ;;
 		--*) set -- "$@" "semlock $option 8 a.lock fals" "semlock $option=8 a.lock fals" ;;

@@ -23,7 +23,8 @@ long_options() {
 }
 
 known_options() {
-	sed -nE 's/.*\{"([a-z-]+)", (no|required|optional)_argument.*/--\1/p' "$SOURCE/src/cli/usage.c" | sort -u
+	sed -nE 's/^OPTION\([A-Z_]+, "[a-zA-Z]*", "([a-z -]+)",.*/\1/p' "$SOURCE/src/cli/options.def" |
+		tr ' ' '\n' | sed 's/^/--/' | sort -u
 }
 
 # same WHAT A B: two lists of words are the same

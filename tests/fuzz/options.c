@@ -13,8 +13,8 @@
 #include <stdarg.h>
 
 #include "fuzz.h"
-#include "cli/reading.h"
-#include "cli/request.h"
+#include "cli/named_lock.h"
+#include "cli/read_request.h"
 #include "report/error.h"
 #include "lock/lock.h"
 

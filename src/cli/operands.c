@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/named_lock.h"
+#include "cli/operands.h"
+#include "cli/option_table.h"
+#include "cli/values.h"
+#include "report/error.h"
+
+static char **shell_command(char **words)
+{
+	static char *argv[4];
+	static char dash_c[] = "-c", sh[] = "/bin/sh";
+	char *shell = getenv("SHELL");
+
+	if (words[0] == NULL || words[1] != NULL)
+		die(EXIT_USAGE, "-c takes exactly one string, the shell command");
+	argv[0] = shell != NULL && *shell != '\0' ? shell : sh;
+	argv[1] = dash_c;
+	argv[2] = words[0];
+	return argv;
+}
+
+static const char *named_lock(const char *name, bool create)
+{
+	struct error error;
+	const char *path = named_lock_path(name, create, &error);
+
+	if (path == NULL)
+		die(exit_status_of(error.kind), "--name %s: %s", name, error.text);
+	return path;
+}
+
+/* LOCK without a command is the number of a caller's descriptor. */
+static int operand_fd(const struct request *request, const char *word)
+{
+	if (request->unlock)
+		return value_fd("-u", word);
+	if (*word == '\0')
+		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
+	if (word[strspn(word, " \t+0123456789")] != '\0')
+		die(EXIT_USAGE,
+		    "what to run is missing after %s (only a descriptor's number may stand alone)",
+		    word);
+	return value_fd("FD", word);
+}
+
+/* Refuse what would only fail as a command that is not found.  flock(1) tries to run it. */
+static void check_command(const char *lock, const char *word, bool behind_lock)
+{
+	if (*word == '\0')
+		die(EXIT_USAGE, "COMMAND is an empty word: is a variable not set?");
+	if (behind_lock && strcmp(word, "--") == 0)
+		die(EXIT_USAGE, "--: COMMAND is missing behind it");
+	if (behind_lock && *word == '-' && option_known(word))
+		die(EXIT_USAGE, "%s: options stand before LOCK; to run what is called so: -- %s",
+		    word, word);
+	if (behind_lock && *word == '-')
+		die(EXIT_USAGE,
+		    "%s: COMMAND begins with a dash: is LOCK missing before %s? To run what is "
+		    "called so: -- %s",
+		    word, lock, word);
+}
+
+static void read_one_lock(struct request *request, struct reading *reading, char **words)
+{
+	struct lock_spec *first = &request->locks[0];
+	bool is_shell = given(reading, OPT(COMMAND));
+	/* else behind the options */
+	bool behind_lock = !given(reading, OPT(NAME) | OPT(FD));
+
+	*first = (struct lock_spec){.fd = reading->fd, .mode = reading->mode};
+	if (reading->name != NULL) {
+		request->label = first->name = named_lock(reading->name, true);
+		first->of_user = true;
+	} else if (!given(reading, OPT(FD))) {
+		if (words[0] == NULL)
+			die(EXIT_USAGE, "what to lock is missing (see --help)");
+		request->label = words[0];
+		if (words[1] == NULL && !request->hold) {
+			first->fd = operand_fd(request, words[0]);
+			reading->given |= OPT(FD);
+			return;
+		}
+		first->name = *words++;
+	}
+	if (!is_shell && words[0] != NULL &&
+	    (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
+		is_shell = true;
+		words++;
+	} else if (!is_shell && words[0] != NULL && words[1] != NULL &&
+		   strcmp(words[0], "--") == 0) {
+		words++;
+		behind_lock = false;
+	}
+	if (!is_shell && words[0] != NULL && !request->as_flock)
+		check_command(request->label, words[0], behind_lock);
+	if (is_shell)
+		request->command = shell_command(words);
+	else if (words[0] != NULL)
+		request->command = words;
+	if (reading->name != NULL && request->command == NULL && !request->hold)
+		die(EXIT_USAGE, "--name: what to run is missing (see --help)");
+}
+
+static void read_all_locks(struct request *request, const struct reading *reading, char **words)
+{
+	request->nlocks = 0;
+	if (reading->name != NULL)
+		request->locks[request->nlocks++] =
+		    (struct lock_spec){.name = named_lock(reading->name, false), .of_user = true};
+	for (; *words != NULL; words++) {
+		if (**words == '-')
+			die(EXIT_USAGE,
+			    "%s: options stand before LOCK; a file that is called so is ./%s",
+			    *words, *words);
+		request->locks[request->nlocks++] = (struct lock_spec){.name = *words, .fd = -1};
+	}
+	request->label = request->locks[0].name;
+}
+
+void operands_read(struct request *request, struct reading *reading, char **words)
+{
+	if (request->who)
+		read_all_locks(request, reading, words);
+	else
+		read_one_lock(request, reading, words);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* cli/values.h - the values of options.  If TEXT makes no sense, each of these ends the program
+ * with EXIT_USAGE, and a message that names it and OPTION, "-w". */
+#ifndef SEMLOCK_CLI_VALUES_H
+#define SEMLOCK_CLI_VALUES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lock/method.h"
+
+/* -m: the method called NAME. */
+const struct method *value_method(const char *name);
+
+/* -w: ns.  A negative time ends the program with NEGATIVE_STATUS. */
+int64_t value_wait(const char *text, int negative_status);
+
+/* --run-timeout, --kill-after, --min-hold, --stale, --ttl: LEAST ns (0 or 1), or more. */
+int64_t value_duration(const char *option, const char *text, int64_t least);
+
+/* --on-lost: LOST_WARN, or a signal's number. */
+int value_on_lost(const char *text);
+
+/* --signal, --replace, --toggle: a signal's number, from its name or number. */
+int value_signal(const char *option, const char *text);
+
+/* The names of the signals that value_signal() knows, with SEPARATOR between them, into TEXT. */
+void value_signal_names(char *text, size_t size, const char *separator);
+
+/* A whole number from LEAST, which is not negative, to MOST; WHAT is its name in the message: "an
+ * exit status". */
+long value_number(const char *option, const char *text, const char *what, long least, long most);
+
+/* --mode: octal, up to 0777. */
+mode_t value_mode(const char *text);
+
+/* --fd, --status-fd, FD: a descriptor's number, open or not. */
+int value_fd(const char *option, const char *text);
+
+/* --start, --length: bytes, up to MOST, with the suffixes of flock(1) (K, KiB: 1024; KB: 1000; up
+ * to E). */
+off_t value_size(const char *option, const char *text, off_t most);
+
+#endif
