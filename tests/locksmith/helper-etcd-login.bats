@@ -96,18 +96,24 @@ auth_enabled() {
 	until_line b OK
 }
 
-@test "users are enabled under a lock without a login: LOST, and why; a waiter is told that, and nothing else" {
+@test "users are enabled under a lock without a login: held on by keepalives, and why; a waiter is told that, and nothing else" {
+	local wants="the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD"
 	etcd_single
 	smith a --ttl=3 "etcd://$ETCD/L"
 	expect a OK
 	smith b --ttl=3 "etcd://$ETCD/L"
 	expect b WAIT
 	auth_enabled
-	until_line a LOST
-	[ "$LINE" = "LOST the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD" ] || complain "$LINE"
+	until_line a NOTE
+	[ "$LINE" = "NOTE the server refuses to renew it, so its lease is kept alive: $wants" ] || complain "$LINE"
+	for _ in 1 2 3 4 5; do expect a HELD; done
 	smith_ended b
 	[ "$STATUS" -eq 77 ]
 	expect b ERR
+	unlock a
+	[ "$STATUS" -eq 69 ]
+	expect a ERR
+	[ "$LINE" = "ERR 69 could not be released, and lapses by itself: $wants" ] || complain "$LINE"
 }
 
 @test "a login is not answered in time: it is made again, and the lock held, or waited for" {

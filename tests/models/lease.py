@@ -9,7 +9,8 @@ under a lease granted since. A waiter renews its lease by keepalives.
 
 Requests and answers may take any time, or get lost; a semlock may be stopped or cut off; only its own timer is taken
 to be in time. "Forgetful": etcd may end a lease early that was renewed, and confirm the renewal of one that has
-ended. Shown: no two commands that exclude each other are ever inside, and of two holders the later has the higher
+ended. A server without room, or a right that was taken away: a put may be refused, and the holder keeps the lease that
+its key is under, as etcdctl lock does, which is safe unless etcd is forgetful. Shown: no two commands that exclude each other are ever inside, and of two holders the later has the higher
 token. The naive ways go wrong.
 
 Times are counted from now, and no state is told from another by what cannot matter any more: so there is no end of
@@ -22,6 +23,7 @@ import explore
 
 LEASE = 2   # moments that the server grants
 SLOTS = 2   # of the clients n
+ROOM = "no room at times"   # the server refuses a holder's put, and its lease is kept instead
 
 # keys: in order. forgets: leases that may still end early, None: of an etcd that is not forgetful. highest: the
 # highest token of a command so far.
@@ -119,6 +121,8 @@ def model(kinds, naive=""):
             asks_for_lease = c.step in ("asked", "enter") or \
                 c.step == "inside" and naive != "keepalives renew a holder's lease"
             if c.age is not None and c.stage == "":
+                if c.step == "inside" and naive == ROOM and mine:
+                    to("refused, prolong", stage="put", keys=put(left=LEASE, renewed=True))
                 if asks_for_lease:
                     to("grant", stage="granted", granted=LEASE)
                 elif mine or s.forgets is not None:
@@ -297,6 +301,9 @@ CASES = [
     case("slots, two", True, "nn", forgets=1),
     case("three", True, "xxx"),
     case("three, forgetful", True, "xxx", forgets=2),
+    case("two, no room at times", True, "xx", naive=ROOM),
+    case("a reader, a writer, no room at times", True, "sx", naive=ROOM),
+    case("forgetful, and no room at times: as behind etcdctl lock", False, "xx", forgets=1, naive=ROOM),
     case("covered: two", True, "xx", forgets=2, of=covered),
     case("covered: a reader, a writer", True, "sx", forgets=1, of=covered),
     case("covered: slots", True, "nn", forgets=1, of=covered),

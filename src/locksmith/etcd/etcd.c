@@ -105,6 +105,7 @@ struct etcd_holding {
 	int64_t watch_at;     /* and no watch; later, when the next watch may begin */
 	int64_t pause;        /* between two watches: longer after each that was dropped soon */
 	struct error refusal; /* of a renewal, since the last that was done */
+	bool prolonged;       /* and so its lease is kept, which was said */
 };
 
 /* Watch our own key from the revision at which it was last seen: a loss is noticed before the
@@ -119,32 +120,52 @@ static void watch_own(struct etcd_holding *holding)
 	etcd_watch_start(&lock->watch, &lock->rpc, &own, false, lock->seen + 1);
 }
 
+/* The server refuses to renew: it has no room, or the user has lost a right.  Keep the lease, as
+ * etcdctl lock does, and say why, once. */
+static enum etcd_reply prolong(struct etcd_holding *holding, int64_t until)
+{
+	struct etcd_lock *lock = holding->lock;
+	enum etcd_reply reply;
+
+	holding->refusal = lock->rpc.error;
+	reply = etcd_key_prolong(lock, until);
+	if (reply == ETCD_OK && !holding->prolonged) {
+		say(SAYS_NOTE " the server refuses to renew it, so its lease is kept alive: %s",
+		    holding->refusal.text);
+		holding->prolonged = true;
+	}
+	return reply;
+}
+
 static enum renewed renew(struct renewal *renewal, int64_t until, struct error *error)
 {
 	struct etcd_holding *holding = renewal->lock;
 	struct etcd_lock *lock = holding->lock;
 	int64_t now = clock_boottime();
+	enum etcd_reply reply;
 
 	if (now < holding->short_until)
 		return RENEW_AGAIN;
-	switch (etcd_key_renew(lock, earlier(until, now + lock->ttl / 3))) {
-	case ETCD_OK:
+	until = earlier(until, now + lock->ttl / 3);
+	reply = etcd_key_renew(lock, until);
+	if (reply == ETCD_OK)
+		holding->prolonged = false;
+	if (reply == ETCD_FULL || reply == ETCD_FATAL)
+		reply = prolong(holding, until);
+	if (reply == ETCD_OK) {
 		renewal->lease = lock->ttl;
 		renewal->deadline = lock->lease.end;
 		holding->refusal.text[0] = '\0';
 		return RENEWED;
-	case ETCD_GONE:
+	}
+	if (reply == ETCD_GONE) {
 		error_plain(error, ERROR_LOST, "its lease expired or was revoked");
 		return RENEW_GONE;
-	case ETCD_FATAL:
-		holding->refusal = lock->rpc.error;
-		break;
-	default:
-		break;
 	}
 	*error = holding->refusal;
 	if (error->text[0] == '\0')
-		error_plain(error, ERROR_LOST, "no endpoint answered in time");
+		error_plain(error, ERROR_LOST, "no endpoint answered in time: %s",
+		    lock->rpc.error.text);
 	return RENEW_AGAIN;
 }
 

@@ -54,6 +54,7 @@ enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until)
 	lock->slot = -1;
 	lock->number[0] = '\0';
 	lock->next.id = 0;
+	lock->unsure = false;
 	reply = get_lease(lock, &lock->lease, until);
 	if (reply == ETCD_OK)
 		snprintf(lock->key, sizeof lock->key, "%s/%s%016" PRIx64, lock->name, part,
@@ -222,6 +223,7 @@ static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *re
 		etcd_wire_put(request, TXN_SUCCESS, lock->number, lock->value, lease.id);
 	etcd_wire_range(request, TXN_FAILURE, &(struct etcd_wire_range){.key = lock->key});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
+	lock->unsure = reply != ETCD_OK && (lock->unsure || lock->rpc.unsure);
 	if (reply != ETCD_OK)
 		return reply;
 	lock->seen = etcd_wire_revision(lock->rpc.answer);
@@ -299,6 +301,31 @@ enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until)
 	name_command(lock);
 	return reply == ETCD_OK ? put_under(lock, etcd_rpc_begin(&lock->rpc), lock->next, until)
 	                        : reply;
+}
+
+/* Find the lease that our key is under. */
+static enum etcd_reply find_lease(struct etcd_lock *lock, int64_t until)
+{
+	struct etcd_key key;
+	enum etcd_reply reply;
+
+	etcd_wire_range(etcd_rpc_begin(&lock->rpc), TXN_SUCCESS,
+	    &(struct etcd_wire_range){.key = lock->key, .keys_only = true});
+	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
+	if (reply != ETCD_OK)
+		return reply;
+	if (!etcd_wire_first(lock->rpc.answer, 0, &key) || key.made != lock->revision)
+		return ETCD_GONE;
+	lock->lease.id = key.lease;
+	lock->unsure = false;
+	return ETCD_OK;
+}
+
+enum etcd_reply etcd_key_prolong(struct etcd_lock *lock, int64_t until)
+{
+	enum etcd_reply reply = lock->unsure ? find_lease(lock, until) : ETCD_OK;
+
+	return reply == ETCD_OK ? etcd_key_keep(lock, until) : reply;
 }
 
 enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until)

@@ -48,6 +48,7 @@ struct etcd_lock {
 	struct etcd_lease lease; /* of our key */
 	/* that our key is to be put under; it may be already, if the answer was lost */
 	struct etcd_lease next;
+	bool unsure;      /* an answer was lost: our key may be under a lease other than LEASE */
 	int64_t revision; /* our key's create_revision: our place in the queue */
 	/* the revision at which our key became the holder's; 0: we do not hold the lock */
 	int64_t token;
@@ -82,6 +83,11 @@ enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until);
 
 /* Put the holder's key under another lease.  GONE: it is not there any more. */
 enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until);
+
+/* Keep the lease that the holder's key is under, where the server refuses to renew it: the lock
+ * lasts, but such a lease can end early (above).  Returns ETCD_GONE if the key is not there any
+ * more. */
+enum etcd_reply etcd_key_prolong(struct etcd_lock *lock, int64_t until);
 
 /* Remove the holder's key; lock->token is 0 then.  GONE: the key went before. */
 enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until);

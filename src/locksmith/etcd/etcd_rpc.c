@@ -103,8 +103,9 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	case NO_LOGINS:
 	case LOGIN_REFUSED:
 		return error_plain(&rpc->error, ERROR_PERMISSION, "%s", text);
-	case NO_SPACE: /* of every member; with -w the call is repeated */
-		return error_plain(&rpc->error, ERROR_AWAY, "%s", text);
+	case NO_SPACE: /* no member has: they share the alarm */
+		error_plain(&rpc->error, ERROR_AWAY, "%s", text);
+		return ETCD_FULL;
 	case LOGIN_LAPSED:
 	case REQUEST_ENDED:
 	case MEANS_NO_MORE:
@@ -241,7 +242,7 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
 	enum etcd_reply reply;
 
 	rpc->answer = (struct protobuf){NULL, NULL};
-	rpc->away = false;
+	rpc->away = rpc->unsure = false;
 	memset(rpc->failed, 0, sizeof rpc->failed);
 	for (unsigned int tries = 1;; tries++) {
 		reply = ask_endpoint(rpc, method, request,
@@ -254,7 +255,10 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
 				return reply;
 			continue;
 		}
-		if (reply != ETCD_SILENT || (rpc->abort != NULL && *rpc->abort))
+		if (reply != ETCD_SILENT)
+			return reply;
+		rpc->unsure = true;
+		if (rpc->abort != NULL && *rpc->abort)
 			return reply;
 		etcd_rpc_rotate(rpc);
 		if (tries % rpc->url->hosts == 0) {

@@ -25,6 +25,7 @@ enum etcd_reply {
 	ETCD_BUSY,      /* not of a call: another key is before ours */
 	ETCD_SILENT,    /* no endpoint gave an answer that counts; the request may have been done */
 	ETCD_GONE,      /* there is no such lease */
+	ETCD_FULL,      /* the store has no room: error is filled; reads and keepalives go on */
 	ETCD_FATAL = -1 /* another try is of no use: error is filled */
 };
 
@@ -40,6 +41,7 @@ struct etcd_rpc {
 	/* with one endpoint, before and after the first answer; nanoseconds */
 	int64_t first_timeout, endpoint_timeout;
 	bool reached; /* an endpoint has answered */
+	bool unsure;  /* the last call, refused in the end, may have been done by an earlier try */
 	/* an endpoint is etcd's grpc-proxy: the request of a keepalive stays open until its
 	 * answer */
 	bool proxy;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "locksmith/common/loop.h"
@@ -130,6 +131,31 @@ static enum etcd_reply count_waiters(struct etcd_lock *lock)
 	return ETCD_BUSY;
 }
 
+/* It is our turn, and the server has no room for it.  Wait until it may have some, as for a server
+ * that is away, and keep the place meanwhile.  Returns ETCD_OK: try again; ETCD_FULL: the time is
+ * up; ETCD_BUSY: semlock waits no more; or what became of the place. */
+static enum etcd_reply wait_for_room(struct etcd_lock *lock)
+{
+	char text[sizeof lock->rpc.error.text + 32];
+	enum etcd_reply kept;
+
+	if (lock->options->no_wait || clock_boottime() >= lock->options->until)
+		return ETCD_FULL;
+	snprintf(text, sizeof text, "note=for the server: %s", lock->rpc.error.text);
+	say_wait(text);
+	transfer_wait(earlier(clock_boottime() + spread(SECOND), lock->options->until), NULL, NULL);
+	if (protocol_released())
+		return ETCD_BUSY;
+	if (clock_boottime() >= lock->options->until)
+		return ETCD_FULL;
+	if (clock_boottime() < lock->lease.end - lock->ttl + keep_after(lock))
+		return ETCD_OK;
+	kept = etcd_key_keep(lock, answer_in_lease(lock));
+	if (kept == ETCD_SILENT)
+		return clock_boottime() < lock->lease.end ? ETCD_OK : ETCD_GONE;
+	return kept;
+}
+
 static enum etcd_reply take_turn(struct etcd_lock *lock)
 {
 	enum etcd_reply reply = count_waiters(lock);
@@ -138,6 +164,8 @@ static enum etcd_reply take_turn(struct etcd_lock *lock)
 		reply = wait_in_queue(lock);
 		if (reply == ETCD_OK)
 			reply = etcd_key_enter(lock, answer_in_lease(lock));
+		if (reply == ETCD_FULL)
+			reply = wait_for_room(lock);
 	}
 	return reply;
 }
@@ -186,5 +214,6 @@ enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error)
 	}
 	if (reply != ETCD_FATAL && protocol_released() && !lock->options->no_wait)
 		return ENGINE_RELEASED;
-	return reply == ETCD_FATAL || reply == ETCD_SILENT ? ENGINE_FAILED : ENGINE_BUSY;
+	return reply == ETCD_FATAL || reply == ETCD_FULL || reply == ETCD_SILENT ? ENGINE_FAILED
+	                                                                         : ENGINE_BUSY;
 }
