@@ -129,9 +129,12 @@ honours() {
 	same environment manual given
 }
 
-# The rows of COMING FROM FLOCK: what, flock(1), semlock, with tabs between them.
+# The rows of the two tables beside flock(1): what, flock(1), semlock, with tabs between them.
 flock_rows() {
-	section semlock.1 'COMING FROM FLOCK' | awk '/^\.TS/ { inside = 1 } /^\.TE/ { inside = 0 }
+	{
+		section semlock.1 'COMING FROM FLOCK'
+		section semlock-compared.7 'FLOCK(1)'
+	} | awk '/^\.TS/ { inside = 1 } /^\.TE/ { inside = 0 }
 		inside && !/^(\.|T[{}]|l[w ]|\t)/ { printf "%s%s", $0, ++n % 3 ? "\t" : "\n" }'
 }
 
@@ -271,13 +274,64 @@ run_examples() {
 	done
 }
 
+# shown OPTION: as it is written, with a value where it needs one
+shown() {
+	case $1 in
+	-f) echo "-f other.l" ;;
+	-j) echo "-j 3" ;;
+	--fd) echo "--fd=8" ;;
+	--name) echo "--name=x" ;;
+	"a URL") echo URL ;;
+	"a lock made of files") echo "-m excl" ;;
+	--mode | --start | --length | --ttl | --queue-max | --min-hold | --run-timeout) echo "$1=7" ;;
+	--on-lost) echo "--on-lost=TERM" ;;
+	--log) echo "--log=log" ;;
+	*) printf '%s\n' "$1" ;;
+	esac
+}
+
+@test "the options that exclude each other: each pair of the table is refused" {
+	words semlock.1 | sed -n '/^\.SS Options that exclude/,/^\.TE/p' | awk '/^lw/ { inside = 1; next } /^\.TE/ { exit }
+		inside { gsub(/T[{}]/, ""); printf "%s%s", $0 !~ /\t/ ? " " : n++ ? "\n" : "", $0 } END { print "" }' >rows
+	[ "$(wc -l <rows)" -ge 10 ] || complain "$(cat rows)" || return
+	exec 8>descriptor
+	pairs=0
+	while IFS=$'\t' read -r left right; do
+		right=${right/ (but with --older)/}
+		while read -r one; do
+			while read -r other; do
+				other=${other# }
+				read -ra words <<<"$(shown "$one") $(shown "$other")"
+				lock=(l)
+				case " ${words[*]} " in *' URL '*) lock=(demo://h/l) words=("${words[@]/URL/}") ;; *" --name="* | *" --fd="*) lock=() ;; esac
+				[[ ${words[0]} ]] || words=("${words[@]:1}")
+				[[ ${words[-1]} ]] || unset 'words[-1]'
+				expect_status 64 "$SEMLOCK" "${words[@]}" "${lock[@]}" true || return
+				[[ $err != *"there is no such"* && $err != *argument* ]] || complain "$err" || return
+				pairs=$((pairs + 1))
+			done <<<"${right//, /$'\n'}"
+		done <<<"${left//, /$'\n'}"
+	done <rows
+	exec 8>&-
+	[ $pairs -ge 40 ] || complain "$pairs pairs"
+}
+
 @test "the examples of semlock(1) work" {
 	run_examples semlock.1
-	[ -e example.13 ]
+	[ -e example.9 ]
 }
 
 @test "the example of semlock-scripting(7) works" {
 	run_examples semlock-scripting.7
+}
+
+@test "the examples of semlock-faq(7) work" {
+	for name in bin/migrate bin/npm migrate change-the-index; do
+		printf '#!/bin/sh\nexit 0\n' >$name
+		chmod +x $name
+	done
+	git init -q . 2>/dev/null || mkdir .git
+	run_examples semlock-faq.7
 }
 
 @test "the examples of semlock-servers(7) work, with an engine that needs no server" {
@@ -331,7 +385,7 @@ run_examples() {
 	done
 }
 
-@test "semlock(1) is at most 480 lines, its examples begin before line 330, and no page is too wide" {
+@test "semlock(1) is at most 450 lines, its examples begin before line 330, and no page is too wide" {
 	command -v groff >/dev/null || skip "no groff is here"
 	for page in $PAGES; do
 		GROFF_NO_SGR=1 groff -t -man -Tascii -rLL=78n "$page" 2>complaints | col -bx >shown
@@ -339,7 +393,7 @@ run_examples() {
 		awk 'length > 80' shown >wide
 		[ ! -s wide ] || complain "$page: $(cat wide)"
 		[[ $page == */semlock.1 ]] || continue
-		[ "$(wc -l <shown)" -le 480 ]
+		[ "$(wc -l <shown)" -le 450 ]
 		[ "$(grep -n '^EXAMPLES' shown | cut -d: -f1)" -lt 330 ]
 	done
 }
