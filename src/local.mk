@@ -11,7 +11,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/files.c src/sys/files.h \
 	src/run/result.c \
 	src/report/status_fd.c src/report/status_fd.h \
-	src/lock/held_mode.c \
+	src/lock/held_mode.c src/lock/held_mode.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
 	src/run/hold.c src/methods/file/owner_record.c src/methods/file/owner_record.h \
 	src/owners/kernel_owners.c \
@@ -19,7 +19,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/server/lease.c src/methods/server/lease.h \
 	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \
 	src/lock/lock.h \
-	src/lock/take.c src/lock/take.h \
+	src/lock/taking.c src/lock/taking.h src/lock/conversion.c src/lock/conversion.h \
 	src/methods/kernel/lockfile.c \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/sys/memory.c src/sys/memory.h \
@@ -36,16 +36,17 @@ SEMLOCK_PARTS_SOURCES = \
 	src/cli/read_request.c src/cli/read_request.h src/cli/request.h \
 	src/sys/process.c src/sys/process.h \
 	src/run/log.c \
-	src/run/progress.c src/run/progress.h \
+	src/run/observer.c src/run/observer.h \
 	src/lock/queue.c src/lock/queue.h src/lock/queue_trust.c \
 	src/run/subreaper.c src/run/subreaper.h \
+	src/preempt/target_list.c src/preempt/target_list.h \
 	src/preempt/preempt.c src/preempt/preempt.h \
 	src/report/error.c src/report/error.h \
 	src/owners/record_owners.c \
 	src/run/run.c src/run/run.h \
 	src/owners/owner_text.c \
-	src/lock/lockset.c \
-	src/lock/slots.c \
+	src/lock/lockset.c src/lock/lockset.h \
+	src/lock/slots.c src/lock/slots.h \
 	src/preempt/targets.c src/preempt/targets.h \
 	src/report/text.c src/report/text.h \
 	src/owners/server_owners.c \

@@ -12,7 +12,7 @@
 #include "run/subreaper.h"
 #include "run/who.h"
 #include "cli/read_request.h"
-#include "lock/take.h"
+#include "lock/lockset.h"
 #include "report/error.h"
 #include "sys/signals.h"
 
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	if (request.hold && !hold_for(request.owner))
 		return EXIT_USAGE;
 	if (!request.unlock)
-		acquired = acquire(&request, job.locks);
+		acquired = acquire(&job);
 	if (acquired.how == ACQUIRED_NOTHING) {
 		command_reap(&job.command);
 		return log_write(&request, &job, acquired.status);

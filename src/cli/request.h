@@ -33,7 +33,7 @@ struct request {
 	int on_lost;     /* a signal, or LOST_WARN; 0: not asked for */
 	bool quiet, verbose;
 	bool nested;
-	enum { PREEMPT_NOT, PREEMPT_REPLACE, PREEMPT_TOGGLE } preempt;
+	enum preempt preempt;
 	int preempt_signal;      /* for the holder */
 	int64_t older;           /* ns: --replace leaves a younger holder alone */
 	int64_t run_timeout;     /* ns; 0: none */

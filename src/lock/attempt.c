@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "lock/attempt.h"
+#include "lock/slots.h"
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
 #include "sys/open_fds.h"
@@ -27,33 +28,30 @@ void attempt_drop(struct lock *lock)
 /* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
  * The queue's timer must be off: a signal that interrupts the call puts us behind the waiters
  * outside of the queue. */
-static enum outcome sleep_in_call(struct lock *lock, const struct wait_options *wait,
+static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
 	enum outcome outcome;
 
 	do {
-		if (wakeup_set(wait_left(lock, wait), error) != 0)
+		if (wakeup_set(deadline_left(deadline), error) != 0)
 			return FAILED;
 		outcome = lock->spec->method->take(lock, SLEEP, error); /* K2: lock it */
-		if (outcome == BUSY && deadline_left(&wait->deadline) == 0)
+		if (outcome == BUSY && deadline_left(deadline) == 0)
 			return lock->spec->method->take(lock, TRY, error);
 	} while (outcome == BUSY);
 	return outcome;
 }
 
-enum outcome attempt_sleep(struct lock *lock, const struct wait_options *wait, struct error *error)
+/* The slots of LOCK, whose whole has been taken as far as slots need it.  DEADLINE is NULL for a
+ * try. */
+static enum outcome attempt_slots(struct lock *lock, const struct deadline *deadline,
+    struct error *error)
 {
-	enum outcome outcome = TAKEN;
+	enum outcome outcome = slots_try(lock, error);
 
-	if (TAKES_WHOLE(lock))
-		outcome = wait == NULL ? lock->spec->method->take(lock, TRY, error)
-		                       : sleep_in_call(lock, wait, error);
-	if (outcome != TAKEN || lock->spec->slots == 0)
-		return outcome;
-	outcome = slots_try(lock, error);
-	if (outcome == BUSY && wait != NULL)
-		outcome = slots_sleep(lock, wait, error);
+	if (outcome == BUSY && deadline != NULL)
+		outcome = slots_sleep(lock, deadline, error);
 	if (outcome != TAKEN)
 		attempt_drop(lock);
 	return outcome;
@@ -61,7 +59,24 @@ enum outcome attempt_sleep(struct lock *lock, const struct wait_options *wait, s
 
 enum outcome attempt_try(struct lock *lock, struct error *error)
 {
-	return attempt_sleep(lock, NULL, error);
+	enum outcome outcome = TAKEN;
+
+	if (TAKES_WHOLE(lock))
+		outcome = lock->spec->method->take(lock, TRY, error);
+	if (outcome != TAKEN || lock->spec->slots == 0)
+		return outcome;
+	return attempt_slots(lock, NULL, error);
+}
+
+enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, struct error *error)
+{
+	enum outcome outcome = TAKEN;
+
+	if (TAKES_WHOLE(lock))
+		outcome = sleep_in_call(lock, deadline, error);
+	if (outcome != TAKEN || lock->spec->slots == 0)
+		return outcome;
+	return attempt_slots(lock, deadline, error);
 }
 
 /* Thousands of waiters that look in step would find the lock taken by each other. */
@@ -79,7 +94,7 @@ int64_t attempt_jitter(int64_t most)
  * holds it for a moment.  0xEFFFFFFC: the machine's first PID namespace, which shows all. */
 static bool is_shared_unlisted(const struct lock *lock)
 {
-	static const struct timespec a_moment = {0, MILLISECOND / 10};
+	static const struct timespec between_tries = {0, MILLISECOND / 10};
 	struct lock_spec spec = *lock->spec;
 	struct lock whole = *lock;
 	enum outcome outcome = BUSY;
@@ -95,7 +110,7 @@ static bool is_shared_unlisted(const struct lock *lock)
 	for (int tries = 0; tries < 3 && outcome == BUSY; tries++) {
 		outcome = attempt_try(&whole, &ignored);
 		if (outcome == BUSY)
-			nanosleep(&a_moment, NULL);
+			nanosleep(&between_tries, NULL);
 	}
 	if (outcome == TAKEN)
 		attempt_drop(&whole);
@@ -108,8 +123,8 @@ static bool is_shared_unlisted(const struct lock *lock)
  * time of -n could not be kept. */
 static bool has_sleeper(const struct lock *lock, bool held)
 {
-	const unsigned kinds = (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX
-	                                                                  : KIND_FLOCK | KIND_OFD;
+	const bool has_range = (lock->spec->method->can & CAN_RANGE) != 0;
+	const unsigned kinds = has_range ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
 	char line[256], page[PROCFS_PAGE];
 	FILE *locks = procfs_locks(page);
 	struct procfs_lock entry;
@@ -152,7 +167,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, in
 		CRASH_POINT("attempt.free");
 		if (*seen >= checks->count / 2 && *seen % 4 == 0 && has_sleeper(lock, false))
 			return BUSY;
-		wakeup_off(); /* a tick would end the pause */
+		wakeup_off(); /* its signal would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
 	}

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lock/attempt.h"
+#include "lock/held_mode.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
 

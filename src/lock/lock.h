@@ -37,9 +37,6 @@ struct range {
 struct child {
 	pid_t pid;     /* 0: not started yet */
 	bool inherits; /* it gets the locks' descriptors */
-	/* Start it, up to its start barrier.  Returns its PID, or -1 with ERROR filled. */
-	pid_t (*start)(struct child *child, struct error *error);
-	void *context;
 	/* the process that semlock's caller knows: this one, or the subreaper above it */
 	pid_t semlock;
 };
@@ -191,6 +188,13 @@ enum when_busy {
 	GIVE_UP          /* BUSY_INHERITED */
 };
 
+/* Whether the holder of a busy lock is stopped, which the caller does (taking.h, STEP_HELD). */
+enum preempt {
+	PREEMPT_NOT,
+	PREEMPT_REPLACE, /* our ticket lies before all that do not replace */
+	PREEMPT_TOGGLE   /* after that the lock is for those that wait: we draw no ticket */
+};
+
 /* How long to wait, and whether behind the others. */
 struct wait_options {
 	struct deadline deadline; /* if it has passed already: do not wait */
@@ -198,29 +202,7 @@ struct wait_options {
 	unsigned places; /* wait only if fewer waiters are in the queue; 0: no limit */
 	bool past_queue; /* wait for no earlier waiter, but have a place in the queue */
 	bool first;      /* a place before all waiters that did not ask for this */
-
-	/* Unless NULL: called with CONTEXT when LOCK is busy and the wait for it begins. */
-	enum when_busy (*waits)(const struct lock *lock, void *context);
-	/* Unless NULL: called before each sleep of the wait; returns in how many ns it has
-	 * something to do again. */
-	int64_t (*tick)(const struct lock *lock, void *context);
-	void *context;
-
-	/* Unless NULL: our ticket lies before all that do not preempt.  While the lock is busy,
-	 * this is called with PREEMPTION instead of a sleep, and stops the holder.  AGAIN: the lock
-	 * may be free now; BUSY: not in time; FAILED. */
-	enum outcome (*preempt)(void *preemption);
-	void *preemption;
+	enum preempt preempt;
 };
-
-/* How long to sleep for LOCK: until WAIT's deadline, or its next tick.  INT64_MAX: without a
- * limit. */
-static inline int64_t wait_left(const struct lock *lock, const struct wait_options *wait)
-{
-	int64_t tick = wait->tick == NULL ? INT64_MAX : wait->tick(lock, wait->context);
-	int64_t left = deadline_left(&wait->deadline);
-
-	return left < tick ? left : tick;
-}
 
 #endif

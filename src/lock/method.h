@@ -17,9 +17,13 @@ struct guard;
 struct object;
 
 enum outcome {
-	TAKEN,      /* it is ours */
-	BUSY,       /* another process holds it: not an error */
-	AGAIN,      /* open the lock anew, then ask again */
+	TAKEN, /* it is ours */
+	BUSY,  /* another process holds it: not an error */
+	AGAIN, /* open the lock anew, then ask again */
+	/* the record has to name the command's process: start it, set LOCK->child->pid, ask
+	 * again */
+	NEEDS_CHILD,
+	WAITS,      /* of a server alone: BUSY, and the wait begins: ask again */
 	FAILED = -1 /* ERROR says why: error_set() returns it */
 };
 
@@ -55,11 +59,10 @@ struct method {
 	enum family family;
 	unsigned can; /* CAN_SHARE, ... */
 
-	/* Wait for LOCK, within WAIT, opening it as often as it takes: lock_take_in_turn(), which
-	 * asks for the functions below; or a server's own way.  Unless TAKEN, LOCK has to be
-	 * released. */
+	/* ON_SERVER: ask the server for LOCK, within WAIT, or go on after WAITS or NEEDS_CHILD. All
+	 * other locks are opened and taken by the functions below. */
 	enum outcome (
-	    *acquire)(struct lock *lock, const struct wait_options *wait, struct error *error);
+	    *ask)(struct lock *lock, const struct wait_options *wait, struct error *error);
 	/* Release LOCK, if it is taken, and close it: a process that inherited a descriptor may
 	 * keep it.  Sets LOCK->end. On a server it may take as long as the lease.  Copes with any
 	 * half-filled state. */
@@ -73,7 +76,7 @@ struct method {
 	int (*guard)(const struct guard *guard, struct error *error);
 	void (*unguard)(void);
 
-	/* The rest: for lock_take_in_turn(), none of it on a server. */
+	/* The rest is for lock/taking.c, and none of it ON_SERVER. */
 
 	/* Open what LOCK is taken on, and note its identity.  Nothing is taken or made, but a
 	 * kernel lock's file. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -157,7 +158,7 @@ static bool has_predecessor(struct queue *queue, int64_t *ticket)
 static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
-	static const struct timespec a_moment = {0, MILLISECOND / 10};
+	static const struct timespec between_draws = {0, MILLISECOND / 10};
 	int64_t began = clock_now(), now = began;
 
 	for (int draws = 0; draws < 100 || now - began < 2 * SECOND; draws++) {
@@ -174,7 +175,7 @@ static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
 			   queuefile_check(queue->fd, lock, &queue->open) != TRUSTED) {
 			break;
 		}
-		nanosleep(&a_moment, NULL);
+		nanosleep(&between_draws, NULL);
 		now = clock_now();
 	}
 	return -1;
@@ -290,6 +291,15 @@ bool queue_preceded(struct queue *queue)
 	return has_ticket(queue, 0, queue->ticket);
 }
 
+unsigned queue_place(struct queue *queue)
+{
+	unsigned before;
+
+	queue->search = effort_begins();
+	before = count_tickets(queue, 0, queue->ticket, UINT_MAX - 1);
+	return queue->hostile ? 0 : before + 1;
+}
+
 bool queue_led_from_front(struct queue *queue)
 {
 	return has_ticket(queue, 0, QUEUE_ORDINARY);
@@ -298,18 +308,18 @@ bool queue_led_from_front(struct queue *queue)
 /* Q2: sleep on the nearest earlier ticket.  The clock decides when to check the lock itself: a
  * hostile process that moves its ticket can neither make a waiter miss that check, nor keep it
  * busy, nor have it give the lock back again and again. */
-enum turn queue_await(struct queue *queue, const struct lock *lock, const struct wait_options *wait)
+enum turn queue_await(struct queue *queue, const struct deadline *deadline)
 {
-	static const struct timespec a_moment = {0, MILLISECOND};
+	static const struct timespec between_searches = {0, MILLISECOND};
 	struct error ignored;
 	int64_t before, left, check;
 
 	if (clock_now() >= queue->check_at)
 		return TURN_CHECK;
 	for (unsigned woken = 1; has_predecessor(queue, &before); woken++) {
-		left = wait_left(lock, wait);
+		left = deadline_left(deadline);
 		check = queue->check_at - clock_now();
-		if (deadline_left(&wait->deadline) == 0)
+		if (left == 0)
 			return TURN_EXPIRED;
 		if (check <= 0) {
 			/* a search by thousands each second would use up the CPU */
@@ -317,10 +327,10 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 			return TURN_CHECK;
 		}
 		if (woken % 64 == 0)
-			nanosleep(&a_moment, NULL);
+			nanosleep(&between_searches, NULL);
 		/* If the system has no timer left, a waiter without a deadline only misses its
 		 * check. */
-		if (wakeup_set(left < check ? left : check, &ignored) != 0 && !wait->deadline.never)
+		if (wakeup_set(left < check ? left : check, &ignored) != 0 && !deadline->never)
 			return TURN_BROKEN;
 		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0)
 			continue;

@@ -106,6 +106,10 @@ bool queue_has_waiter(struct queue *queue, const struct lock *lock);
 /* Is there a ticket before ours? */
 bool queue_preceded(struct queue *queue);
 
+/* Our place among those that have a ticket, from 1; 0: not known, the search would take too
+ * long. */
+unsigned queue_place(struct queue *queue);
+
 /* Has another process a ticket at the front (--first, --replace)? */
 bool queue_led_from_front(struct queue *queue);
 
@@ -116,12 +120,11 @@ enum turn {
 	TURN_BROKEN   /* tickets do not work here after all */
 };
 
-/* With a ticket for LOCK: sleep until it is our turn, WAIT's deadline, or QUEUE->check_at.
+/* With a ticket: sleep until it is our turn, DEADLINE, or QUEUE->check_at.
  * queue_join() sets that to a second later; after TURN_CHECK, the caller sets it, and may call
  * again.  If it has passed before the call, the caller has given the lock back: TURN_CHECK at once.
  * The caller ends with wakeup_off(). */
-enum turn queue_await(struct queue *queue, const struct lock *lock,
-    const struct wait_options *wait);
+enum turn queue_await(struct queue *queue, const struct deadline *deadline);
 
 /* Give the ticket up, for the next one's turn.  The last process to leave removes the queue file.
  * Copes with a queue that is not open. */

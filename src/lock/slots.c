@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lock/attempt.h"
+#include "lock/held_mode.h"
+#include "lock/slots.h"
 #include "sys/files.h"
 #include "sys/memory.h"
 #include "sys/signals.h"
@@ -41,7 +42,7 @@ static void note_held(struct lock *lock, unsigned slot)
 		lock->slot = (int)slot;
 }
 
-static bool collects(const struct lock *lock)
+bool slots_collects(const struct lock *lock)
 {
 	return lock->spec->take > 1;
 }
@@ -49,7 +50,7 @@ static bool collects(const struct lock *lock)
 /* Take what is free of the slots that we lack. */
 static enum outcome try_slots(struct lock *lock, struct error *error)
 {
-	const unsigned wanted = collects(lock) ? lock->spec->take : 1;
+	const unsigned wanted = slots_collects(lock) ? lock->spec->take : 1;
 	enum outcome outcome;
 
 	if (lock->kernel.slots.bits == NULL &&
@@ -76,7 +77,7 @@ enum outcome slots_try(struct lock *lock, struct error *error)
 	lock->slot = held_read(lock).slot;
 	if (lock->slot >= 0)
 		return TAKEN;
-	if (!collects(lock))
+	if (!slots_collects(lock))
 		return try_slots(lock, error);
 	outcome = lock->spec->method->take_slot(lock, SLOT_OF_COLLECTOR, TRY, error);
 	if (outcome != TAKEN)
@@ -129,7 +130,7 @@ static int watch_closes(const struct lock *lock)
  * work if another process opens and closes the file all the time. */
 static bool was_closed(void)
 {
-	static const struct timespec a_moment = {0, MILLISECOND / 2};
+	static const struct timespec until_unlocked = {0, MILLISECOND / 2};
 	char events[4096];
 	bool closed = false;
 
@@ -137,75 +138,93 @@ static bool was_closed(void)
 		closed = true;
 	if (closed) {
 		wakeup_off();
-		nanosleep(&a_moment, NULL);
+		nanosleep(&until_unlocked, NULL);
 	}
 	return closed;
 }
 
 /* The first in the queue is the only one that collects; where there is no queue, this makes it the
  * only one. */
-static enum outcome become_collector(struct lock *lock, const struct wait_options *wait,
+static enum outcome become_collector(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
 	enum outcome outcome = BUSY;
 
-	while (outcome == BUSY && deadline_left(&wait->deadline) > 0) {
-		if (wakeup_set(wait_left(lock, wait), error) != 0)
+	while (outcome == BUSY && deadline_left(deadline) > 0) {
+		if (wakeup_set(deadline_left(deadline), error) != 0)
 			return FAILED;
 		outcome = lock->spec->method->take_slot(lock, SLOT_OF_COLLECTOR, SLEEP, error);
 	}
 	return outcome;
 }
 
+/* Take what is free; if that is not enough, sleep on the next slot from *SLOT on that we lack. */
+static enum outcome sleep_on_slot(struct lock *lock, unsigned *slot, struct error *error)
+{
+	enum outcome outcome = try_slots(lock, error);
+
+	if (outcome != BUSY)
+		return outcome;
+	while (is_held(lock, *slot))
+		*slot = (*slot + 1) % lock->spec->slots;
+	outcome = lock->spec->method->take_slot(lock, *slot, SLEEP, error);
+	if (outcome != TAKEN)
+		return outcome;
+	note_held(lock, *slot);
+	return try_slots(lock, error);
+}
+
 /* As long as it tells, a descriptor that is closed ends the sleep.  A holder that ends otherwise
  * (-u), or on another machine, is found by the timer, in steps that double up to a second.  What
  * has been collected is kept meanwhile, but for half a second at most: a holder's child may wait
  * for a slot, past the queue, and the holder for its child. */
-static enum outcome await_slots(struct lock *lock, const struct wait_options *wait,
+static enum outcome await_slots(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
 	const int watch = watch_closes(lock);
 	const int64_t longest = watch >= 0 ? SECOND : SECOND / 10;
-	const struct deadline rest = collects(lock) ? deadline_after(SECOND / 2) : deadline_never();
-	int64_t step = collects(lock) ? SECOND / 8 : MILLISECOND, left;
+	const int64_t half_a_second = SECOND / 2;
+	const bool collects = slots_collects(lock);
+	const struct deadline rest = collects ? deadline_after(half_a_second) : deadline_never();
+	int64_t step = collects ? SECOND / 8 : MILLISECOND;
 	enum outcome outcome = BUSY;
 
-	for (unsigned slot = 0;
-	     outcome == BUSY && deadline_left(&wait->deadline) > 0 && deadline_left(&rest) > 0;
-	     slot = (slot + 1) % lock->spec->slots) {
-		left = wait_left(lock, wait);
-		left = left < deadline_left(&rest) ? left : deadline_left(&rest);
+	for (unsigned slot = 0; outcome == BUSY; slot = (slot + 1) % lock->spec->slots) {
+		int64_t left = deadline_left(deadline);
+
+		if (left > deadline_left(&rest))
+			left = deadline_left(&rest);
+		if (left == 0)
+			break;
 		if (wakeup_set(left < step ? left : step, error) != 0) {
 			outcome = FAILED;
 			break;
 		}
 		if (watch >= 0)
 			fcntl(closes, F_SETFL, O_NONBLOCK | O_ASYNC);
-		outcome = try_slots(lock, error);
-		while (outcome == BUSY && is_held(lock, slot))
-			slot = (slot + 1) % lock->spec->slots;
-		if (outcome == BUSY &&
-		    (outcome = lock->spec->method->take_slot(lock, slot, SLEEP, error)) == TAKEN) {
-			note_held(lock, slot);
-			outcome = try_slots(lock, error);
-		}
+		outcome = sleep_on_slot(lock, &slot, error);
 		if (watch >= 0)
 			/* before wakeup_off(): its signal would end us */
 			fcntl(closes, F_SETFL, O_NONBLOCK);
-		step = watch >= 0 && was_closed() ? MILLISECOND : step < longest ? 2 * step : step;
+		if (watch >= 0 && was_closed())
+			step = MILLISECOND;
+		else if (step < longest)
+			step *= 2;
 	}
 	if (watch >= 0)
 		inotify_rm_watch(closes, watch);
 	return outcome;
 }
 
-enum outcome slots_sleep(struct lock *lock, const struct wait_options *wait, struct error *error)
+enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, struct error *error)
 {
-	enum outcome outcome = collects(lock) ? become_collector(lock, wait, error) : TAKEN;
+	enum outcome outcome = TAKEN;
 
+	if (slots_collects(lock))
+		outcome = become_collector(lock, deadline, error);
 	if (outcome == TAKEN) {
-		outcome = await_slots(lock, wait, error);
-		if (collects(lock))
+		outcome = await_slots(lock, deadline, error);
+		if (slots_collects(lock))
 			lock->spec->method->drop_slot(lock, SLOT_OF_COLLECTOR);
 	}
 	wakeup_off();

@@ -152,7 +152,7 @@ bool owner_text(const struct owners *found, size_t columns, char *text, size_t s
 		    (long)first->taker);
 	} else if (unseen) {
 		snprintf(text, size, "held by a process that cannot be seen");
-	} else if (first->process.pid == getpid()) {
+	} else if (first->process.pid == found->asker) {
 		snprintf(text, size, "held by this process, which has inherited the lock");
 	} else {
 		process_command(&first->process, command, sizeof command, columns);
@@ -202,25 +202,26 @@ pid_t owner_caller_of_hold(const struct owner *holder)
 	                                 : semlock.parent;
 }
 
-/* This process, or its subreaper: with -o, semlock is two processes. */
-static bool is_this_semlock(const struct process *process)
+/* The process that asks, or its subreaper: with -o, semlock is two processes. */
+static bool is_asker(const struct process *process, pid_t asker)
 {
-	struct process this;
+	struct process asking;
 
-	return process->pid == getpid() ||
-	       (process->pid == getppid() && process_read(getpid(), &this) &&
-		   same_command(process, &this));
+	return process->pid == asker ||
+	       (process_read(asker, &asking) && process->pid == asking.parent &&
+		   same_command(process, &asking));
 }
 
-void owners_name_callers(struct owners *found)
+void owners_name_callers(struct owners *found, pid_t asker)
 {
 	struct owner *holder;
 	struct process caller;
 	pid_t pid;
 
+	found->asker = asker;
 	for (size_t i = 0; i < found->holders; i++) {
 		holder = &found->list[i];
-		pid = is_this_semlock(&holder->process) ? holder->supervisor
+		pid = is_asker(&holder->process, asker) ? holder->supervisor
 		                                        : owner_caller_of_hold(holder);
 		if (pid <= 1 || !process_read(pid, &caller))
 			continue;
@@ -230,7 +231,7 @@ void owners_name_callers(struct owners *found)
 	}
 }
 
-bool owners_for_text(struct owners *found, const struct lock *lock)
+bool owners_for_text(struct owners *found, const struct lock *lock, pid_t asker)
 {
 	struct error ignored;
 
@@ -239,7 +240,7 @@ bool owners_for_text(struct owners *found, const struct lock *lock)
 	for (size_t i = found->holders; i > 0; i--)
 		if (!lock_overlaps(lock, found->list[i - 1].first, found->list[i - 1].last))
 			owners_drop(found, i - 1);
-	owners_name_callers(found);
+	owners_name_callers(found, asker);
 	return true;
 }
 
@@ -248,7 +249,7 @@ void holder_text(const struct lock *lock, const char *otherwise, char *text, siz
 	struct owners found;
 
 	snprintf(text, size, "%s", otherwise);
-	if (!owners_for_text(&found, lock))
+	if (!owners_for_text(&found, lock, getpid()))
 		return;
 	if (!owner_text(&found, OWNER_COMMAND_COLUMNS, text, size) &&
 	    lock->spec->method->family == OF_KERNEL && host_id()->pidns != FIRST_PIDNS)

@@ -61,6 +61,7 @@ struct owners {
 	struct owner *list; /* the holders, then the waiters in the order of their turns */
 	size_t count;
 	size_t holders; /* the dead included: see owners_held() */
+	pid_t asker;    /* the process for which they were looked for: "this process" in a text */
 	bool unseen;    /* there are owners whose process cannot be seen */
 	bool failed;    /* no memory: the list is cut short */
 };
@@ -124,14 +125,14 @@ bool owner_text(const struct owners *found, size_t columns, char *text, size_t s
  * known; 0: HOLDER is none. */
 pid_t owner_caller_of_hold(const struct owner *holder);
 
-/* Where a holder is a semlock --hold, name the process that it holds the lock for; where it is this
- * process, which is the holder's command, the process that supervises it.  For display alone. */
-void owners_name_callers(struct owners *found);
+/* Where a holder is a semlock --hold, name the process that it holds the lock for; where it is
+ * ASKER, which is the holder's command, the process that supervises it.  For display alone. */
+void owners_name_callers(struct owners *found, pid_t asker);
 
 /* Fill FOUND with the owners of LOCK that owner_text() is to name: of the holders, those that it
- * may have to wait for. Returns false when they cannot be found; else owners_forget() has to
- * follow. */
-bool owners_for_text(struct owners *found, const struct lock *lock);
+ * may have to wait for.  ASKER is the process that waits: this one, or the one that this one looks
+ * for.  Returns false when they cannot be found; else owners_forget() has to follow. */
+bool owners_for_text(struct owners *found, const struct lock *lock, pid_t asker);
 
 /* Both: the holder of LOCK at this moment, in TEXT; OTHERWISE if none is found. */
 void holder_text(const struct lock *lock, const char *otherwise, char *text, size_t size);

@@ -8,17 +8,21 @@
 #include "report/status_fd.h"
 #include "owners/owners.h"
 #include "run/run.h"
-#include "run/progress.h"
+#include "run/observer.h"
 #include "preempt/preempt.h"
-#include "lock/take.h"
+#include "lock/lockset.h"
+#include "lock/taking.h"
 #include "sys/process.h"
 #include "sys/signals.h"
 
 /* What is known while the locks are being taken. */
 struct acquisition {
+	struct job *job;
 	const struct request *request;
 	struct wait_options wait;
-	struct progress progress;
+	struct taking taking;
+	struct show show;
+	struct preemption *preemption; /* NULL: neither --replace nor --toggle */
 	int64_t since;        /* when semlock began, ns on clock_now()'s clock; 0: not asked for */
 	enum nesting nesting; /* a descriptor that this process has inherited holds the lock */
 	int fd;               /* that descriptor */
@@ -130,6 +134,7 @@ COLD static bool look_before(struct acquisition *acquisition, const struct lock 
 
 static void end_by_signal(int signo)
 {
+	observer_end();
 	_exit(128 + signo);
 }
 
@@ -144,73 +149,121 @@ static void heed_signals(void)
 			signal(signals[i], end_by_signal);
 }
 
-static enum when_busy begin_waiting(const struct lock *lock, void *context)
+/* LOCK is busy, and the wait for it begins: --log notes the place, and what is wanted is shown. */
+static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 {
-	struct acquisition *acquisition = context;
+	const struct request *request = acquisition->request;
 
+	if (lock->place.unordered && acquisition->wait.places > 0 && !acquisition->said &&
+	    !request->quiet)
+		complain("%s: its queue cannot be used: --queue-max is not kept, and the wait is "
+			 "in the kernel's order",
+		    messages_label(request, lock));
+	acquisition->said = true;
+	if (request->log != NULL)
+		log_place(taking_place(&acquisition->taking));
+	observer_start(&acquisition->show, lock);
+}
+
+/* The wait for LOCK begins, unless what this process has inherited would make it wait for ever. */
+static enum when_busy wait_or_not(struct acquisition *acquisition, const struct lock *lock)
+{
 	heed_signals();
 	if (may_nest(acquisition->request) && !is_on_server(lock))
 		acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
 	if (acquisition->nesting >= NESTING_COVERS)
 		return GIVE_UP;
-	if (lock->place.unordered && acquisition->wait.places > 0 && !acquisition->said &&
-	    !acquisition->request->quiet)
-		complain("%s: its queue cannot be used: --queue-max is not kept, and the wait is "
-			 "in the kernel's order",
-		    messages_label(acquisition->request, lock));
-	acquisition->said = true;
-	progress_begins(&acquisition->progress);
+	show_wait(acquisition, lock);
 	/* A writer that queues between the two would wait for the inherited lock, and we for the
 	 * writer. */
 	return acquisition->nesting == NESTING_NONE ? WAIT : WAIT_PAST_QUEUE;
 }
 
-static int64_t tick(const struct lock *lock, void *context)
+/* What to wait for, and how long. */
+static struct wait_options wait_of(const struct request *request)
 {
-	struct acquisition *acquisition = context;
+	struct wait_options wait = {
+	    .deadline = {.never = true},
+	    .try_once = request->nonblocking || request->wait == 0 || request->queue_max == 0,
+	    .first = request->first,
+	    .places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
+	    .preempt = request->preempt,
+	};
 
-	return progress_tick(&acquisition->progress, lock);
+	if (request->wait >= 0)
+		wait.deadline = deadline_after(request->wait);
+	return wait;
 }
 
-static void begin(struct acquisition *acquisition, const struct request *request)
+static void begin(struct acquisition *acquisition, struct job *job)
 {
+	const struct request *request = job->request;
+	const bool in_own_words = !request->as_flock;
+
 	*acquisition = (struct acquisition){
+	    .job = job,
 	    .request = request,
-	    .progress.verbose = request->verbose && !request->as_flock,
-	    .progress.notes_place = request->log != NULL,
-	    /* most that are stopped end within it */
-	    .progress.delay = request->preempt != PREEMPT_NOT ? SECOND : 0,
-	    .progress.live = !request->quiet && !request->verbose && !request->as_flock,
-	    .wait =
-		{
-		    .deadline = {.never = true},
-		    .try_once =
-			request->nonblocking || request->wait == 0 || request->queue_max == 0,
-		    .first = request->first,
-		    .places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
-		    .waits = begin_waiting,
-		    .tick = tick,
-		    .context = acquisition,
-		},
+	    .wait = wait_of(request),
+	    .show.messages = in_own_words && request->verbose,
+	    .show.line = in_own_words && !request->verbose && !request->quiet,
+	    /* most holders that are stopped end within it */
+	    .show.delay = request->preempt != PREEMPT_NOT ? SECOND : 0,
 	};
 	if (is_timed(request))
 		acquisition->since = clock_now(); /* a process's first use of the clock is slow */
-	if (request->wait >= 0)
-		acquisition->wait.deadline = deadline_after(request->wait);
-	acquisition->progress.deadline = acquisition->wait.deadline;
+	acquisition->show.deadline = acquisition->wait.deadline;
 }
 
-static enum outcome take(struct acquisition *acquisition, struct lock *locks,
-    const struct lock **culprit)
+/* With --replace or --toggle.  Returns 0, or -1 with its error filled. */
+COLD static int begin_preemption(struct acquisition *acquisition)
 {
 	const struct request *request = acquisition->request;
+	struct wait_options *wait = &acquisition->wait;
 
-	if (request->preempt != PREEMPT_NOT)
-		return preempt_take(request, locks, &acquisition->wait, &acquisition->error);
-	if (request->nlocks > 1)
-		return lockset_take(locks, request->nlocks, &acquisition->wait, culprit,
-		    &acquisition->error);
-	return lock_take(locks, &acquisition->wait, &acquisition->error);
+	acquisition->preemption =
+	    preempt_begin(request, &wait->deadline, wait->try_once, &acquisition->error);
+	/* With --older, a holder that is old enough is stopped.  --toggle waits for the holder that
+	 * it stops, never for the lock. */
+	wait->try_once =
+	    request->preempt == PREEMPT_TOGGLE || (wait->try_once && request->older == 0);
+	return acquisition->preemption == NULL ? -1 : 0;
+}
+
+/* ---- the locks are taken: one loop, whatever comes up ---- */
+
+static enum outcome take(struct acquisition *acquisition)
+{
+	struct taking *taking = &acquisition->taking;
+	struct error *error = &acquisition->error;
+	enum outcome stopped;
+
+	taking_begin(taking, acquisition->job->locks, acquisition->request->nlocks,
+	    &acquisition->wait);
+	for (;;) {
+		switch (taking_step(taking, error)) {
+		case STEP_TAKEN:
+			return TAKEN;
+		case STEP_BUSY:
+			return BUSY;
+		case STEP_FAILED:
+			return FAILED;
+		case STEP_WAITS:
+			taking->when_busy = wait_or_not(acquisition, taking->lock);
+			break;
+		case STEP_HELD:
+			stopped = preempt_stop(acquisition->preemption, taking->lock, &taking->nap,
+			    error);
+			if (stopped == AGAIN)
+				break;
+			taking_give_up(taking);
+			return stopped;
+		case STEP_NEEDS_CHILD:
+			if (job_start_child(acquisition->job, error) == 0)
+				break;
+			taking_give_up(taking);
+			return FAILED;
+		}
+	}
 }
 
 /* With -n there was no wait, and what is inherited was not looked at: LOCK may be taken past the
@@ -227,22 +280,28 @@ COLD static bool may_skip_queue(struct acquisition *acquisition, const struct lo
 	return acquisition->wait.past_queue;
 }
 
-struct acquired acquire(const struct request *request, struct lock *locks)
+struct acquired acquire(struct job *job)
 {
-	const struct lock *culprit = locks;
+	const struct request *request = job->request;
 	struct acquisition acquisition;
 	struct acquired instead;
+	const struct lock *culprit;
 	enum outcome outcome;
 
-	begin(&acquisition, request);
-	if ((request->nested || is_on_server(locks)) && may_nest(request) &&
-	    !look_before(&acquisition, locks, &instead))
+	begin(&acquisition, job);
+	if (request->preempt != PREEMPT_NOT && begin_preemption(&acquisition) != 0)
+		return end_with(result_of_error(request, job->locks, &acquisition.error));
+	if ((request->nested || is_on_server(job->locks)) && may_nest(request) &&
+	    !look_before(&acquisition, job->locks, &instead))
 		return instead;
 	do
-		outcome = take(&acquisition, locks, &culprit);
-	while (outcome == BUSY && may_skip_queue(&acquisition, culprit));
-	if (acquisition.progress.begun)
-		progress_ends(&acquisition.progress);
+		outcome = take(&acquisition);
+	while (outcome == BUSY && may_skip_queue(&acquisition, acquisition.taking.lock));
+	observer_end();
+	if (acquisition.preemption != NULL)
+		preempt_end(acquisition.preemption);
+
+	culprit = acquisition.taking.lock;
 	if (outcome == TAKEN)
 		return taken(&acquisition);
 	if (outcome == FAILED)

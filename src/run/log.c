@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lock/attempt.h"
+#include "lock/slots.h"
 #include "methods/kernel/safe_open.h"
 #include "report/error.h"
 #include "report/status_fd.h"

@@ -10,6 +10,7 @@
 #include "run/start.h"
 #include "run/run.h"
 #include "run/subreaper.h"
+#include "lock/lockset.h"
 #include "methods/server/locksmith.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"
@@ -31,25 +32,23 @@ static bool in_foreground(void)
 /* Put the locks into the command's environment.  Returns 0, or -1 with ERROR filled. */
 static int tell_locks(struct job *job, struct error *error)
 {
-	const struct lock *first = job->locks;
+	const struct lock *first = lockset_covering(job->locks, job->request->nlocks);
 
-	/* The lock that was named first, or that covers it: lockset_take() changes the order. */
-	while (first->spec != &job->request->locks[0])
-		first++;
-	while (first->place.covered)
-		first--;
 	job->slot = first->slot;
 	return environment_set(first, job->request->label, error);
 }
 
-/* For a lock whose record names the command: fork it, up to its start barrier. */
-static pid_t start_child(struct child *child, struct error *error)
+int job_start_child(struct job *job, struct error *error)
 {
-	struct job *job = child->context;
+	pid_t pid;
 
 	if (tell_locks(job, error) != 0)
 		return -1;
-	return command_prepare(&job->command, error);
+	pid = command_prepare(&job->command, error);
+	if (pid < 0)
+		return -1;
+	job->child.pid = pid;
+	return 0;
 }
 
 int job_make(struct job *job, const struct request *request, struct error *error)
@@ -73,8 +72,6 @@ int job_make(struct job *job, const struct request *request, struct error *error
 	    .placeholder = request->hold ? hold_until_end : NULL,
 	};
 	job->child = (struct child){
-	    .start = start_child,
-	    .context = job,
 	    .inherits = job->command.inherit,
 	    .semlock = job->command.named ? subreaper_or_self() : 0,
 	};
@@ -121,10 +118,8 @@ static int prepare_command(struct job *job, struct error *error)
 {
 	if (job->child.pid > 0)
 		return 0;
-	if (job->request->hold) {
-		job->child.pid = start_child(&job->child, error);
-		return job->child.pid < 0 ? -1 : 0;
-	}
+	if (job->request->hold)
+		return job_start_child(job, error);
 	return job->command.nlocks > 0 && !job->request->unlock ? tell_locks(job, error) : 0;
 }
 

@@ -39,8 +39,13 @@ struct acquired {
 	int status;
 };
 
-/* Take the LOCKS of REQUEST. */
-struct acquired acquire(const struct request *request, struct lock *locks);
+/* Take the locks of JOB. */
+struct acquired acquire(struct job *job);
+
+/* Put the locks into the command's environment, and fork its process, up to its start barrier: for
+ * a lock whose record names that process, before the lock is taken.  Returns 0, or -1 with ERROR
+ * filled. */
+int job_start_child(struct job *job, struct error *error);
 
 /* Run JOB's command, execute it in this process (-F), or hold the locks without one (--hold).
  * Returns the exit status; every message has been printed, ERROR's as well. */

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lock/attempt.h"
+#include "lock/slots.h"
 #include "run/start.h"
 #include "sys/crash_points.h"
 #include "sys/files.h"

@@ -217,7 +217,7 @@ static int print_lock(const struct request *request, const char *name, struct ow
 
 	if (found->holders > 0 && found->list[0].mode == MODE_SLOT)
 		qsort(found->list, found->holders, sizeof found->list[0], compare_slots);
-	owners_name_callers(found);
+	owners_name_callers(found, getpid());
 	if (request->json)
 		print_json(name, found, first);
 	else

@@ -235,7 +235,7 @@ power() {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	SEMLOCK_CRASH="lockdir.tmpfile:fail=95 publish.flocked:stop" \
-		start taker strace -qq -o trace -P l -e inject=openat:error=ENOENT:when=2 "$CRASHABLE_SEMLOCK" -n -m excl l touch ran
+		start taker strace -qq -o trace -P l -e inject=openat:error=ENOENT:when=3 "$CRASHABLE_SEMLOCK" -n -m excl l touch ran
 	until grep -q 'stopped by SIGSTOP' trace 2>/dev/null; do kill -0 "${PID[taker]}"; done
 	ln .l.semlock.* l
 	kill -CONT "$(pgrep -P "${PID[taker]}" semlock)"

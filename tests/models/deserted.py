@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A deserted lock (src/lock/attempt.c, take.c): tickets give the order, the lock itself shows whether a waiter comes.
+"""A deserted lock (src/lock/attempt.c, taking.c): tickets give the order, the lock itself shows whether a waiter comes.
 
 For every interleaving, in time that goes by ticks: with -n a free lock is had whatever tickets lie
 before it; a waiter gets a free lock soon, whatever a hostile process does with tickets; a replacer

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""--replace in the queue (src/lock/take.c, src/preempt/preempt.c, targets.c): waiters, replacers with tickets in front.
+"""--replace in the queue (src/lock/taking.c, src/preempt/preempt.c, targets.c): waiters, replacers with tickets in front.
 
 For every interleaving, with the death of a replacer at any step: no process that only waits is
 signalled; none starts between the signal of a living replacer and that replacer's turn; no holder

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "lock/take.h"
+#include "lock/lock.h"
 #include "methods/file/owner_record.h"
 
 enum { NAME_SIZE = 256 };
@@ -205,9 +205,9 @@ int publish_link(const struct lock *lock, int fd);
  * process has kept it flocked for a second. */
 int publish_flock(int fd);
 
-/* Start the command, unless it is started, and fill LOCK->file->record with what there is to say of
- * it. Returns 0, or -1 with ERROR filled. */
-int publish_describe(struct lock *lock, struct error *error);
+/* Fill the record of LOCK with what there is to say of the command's process.  Returns false if
+ * there is none yet: NEEDS_CHILD. */
+bool publish_describe(struct lock *lock);
 
 /* Make LOCK->file->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR
  * filled. */
@@ -245,9 +245,8 @@ extern const struct method method_symlink;
 /* Of every method of locks made of files. */
 #define FILE_METHOD_COMMON \
 	.family = OF_FILES, .guard = heartbeat_guard, .unguard = heartbeat_unguard, \
-	.acquire = lock_take_in_turn, .stuck_reason = lockdir_stuck_reason, \
-	.current = lockdir_current, .owned = object_owned, .drop = object_drop, \
-	.release = object_release
+	.stuck_reason = lockdir_stuck_reason, .current = lockdir_current, .owned = object_owned, \
+	.drop = object_drop, .release = object_release
 
 /* Of one whose struct object has all functions. */
 #define FILE_METHOD_FUNCTIONS \

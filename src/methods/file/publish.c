@@ -61,21 +61,14 @@ int publish_prepare(struct lock *lock, struct error *error)
 	return 0;
 }
 
-int publish_describe(struct lock *lock, struct error *error)
+bool publish_describe(struct lock *lock)
 {
-	struct child *child = lock->child;
-
-	if (child->pid == 0) {
-		pid_t pid = child->start(child, error);
-
-		if (pid < 0)
-			return -1;
-		child->pid = pid;
-	}
-	record_describe(&lock->files.state->record, child->pid);
+	if (lock->child->pid == 0)
+		return false;
+	record_describe(&lock->files.state->record, lock->child->pid);
 	lock->files.state->record.flocked =
 	    lock->files.state->local && lock->files.state->inherited;
-	return 0;
+	return true;
 }
 
 int publish_record(const struct lock *lock, int fd, struct error *error)
@@ -94,18 +87,22 @@ int publish_record(const struct lock *lock, int fd, struct error *error)
 	return error_set(error, ERROR_CREATE, "cannot write the lock file");
 }
 
-static int make_ready(struct lock *lock, struct error *error)
+/* Make our object ready to get its name.  TAKEN, which says no more than that it is; NEEDS_CHILD;
+ * FAILED. */
+static enum outcome make_ready(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
 
 	if (file->ready)
-		return 0;
-	if (publish_prepare(lock, error) != 0 || publish_describe(lock, error) != 0)
-		return -1;
+		return TAKEN;
+	if (publish_prepare(lock, error) != 0)
+		return FAILED;
+	if (!publish_describe(lock))
+		return NEEDS_CHILD;
 	if (lock->fd >= 0) {
 		/* A2 and D1: write the record */
 		if (file->object->write(lock, lock->fd, error) != 0)
-			return -1;
+			return FAILED;
 		CRASH_POINT("publish.written");
 		/* A3 and D1: flock it.  No other process can have it flocked, unless a temporary
 		 * name let it open the object.  Off local file systems there may be no flock: then
@@ -115,7 +112,7 @@ static int make_ready(struct lock *lock, struct error *error)
 		CRASH_POINT("publish.flocked");
 	}
 	file->ready = true;
-	return 0;
+	return TAKEN;
 }
 
 /* Remove our object's temporary name; unless it has the lock's name by now. */
@@ -282,10 +279,12 @@ enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error
 {
 	const struct object *object = lock->files.state->object;
 	enum outcome outcome = wait == TRY ? object->attempt(lock, TRY, error) : AGAIN;
+	enum outcome ready;
 
 	while (outcome == AGAIN) {
-		if (make_ready(lock, error) != 0)
-			return FAILED;
+		ready = make_ready(lock, error);
+		if (ready != TAKEN)
+			return ready;
 		outcome = publish(lock, error);
 		if (outcome == AGAIN)
 			outcome = object->attempt(lock, wait, error);

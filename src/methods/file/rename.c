@@ -223,7 +223,9 @@ static void rename_erase(struct lock *lock)
 /* The file is under our flock, and at home. */
 static enum outcome rename_away(struct lock *lock, struct error *error)
 {
-	if (publish_describe(lock, error) != 0 || rename_write(lock, error) != 0) {
+	if (!publish_describe(lock))
+		return NEEDS_CHILD;
+	if (rename_write(lock, error) != 0) {
 		rename_erase(lock); /* check_file() refuses half a record */
 		return FAILED;
 	}
@@ -303,8 +305,8 @@ static enum outcome rename_take(struct lock *lock, enum wait wait, struct error 
 	do {
 		if (rename_prepare(lock, error) != 0)
 			return FAILED;
-		if (wait == SLEEP && publish_describe(lock, error) != 0)
-			return FAILED;
+		if (wait == SLEEP && !publish_describe(lock))
+			return NEEDS_CHILD;
 		outcome = rename_attempt(lock, wait, error);
 	} while (outcome == AGAIN);
 	return outcome;

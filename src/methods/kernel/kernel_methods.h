@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "lock/lock.h"
-#include "lock/take.h"
+#include "lock/lock.h"
 
 extern const struct method method_flock;
 extern const struct method method_ofd;
@@ -15,10 +15,9 @@ extern const struct method method_posix;
 
 /* Of every method of kernel locks. */
 #define KERNEL_METHOD_FUNCTIONS \
-	.family = OF_KERNEL, .acquire = lock_take_in_turn, .open = kernel_open, \
-	.idle = kernel_idle, .current = lockfile_current, .owned = kernel_lock_owned, \
-	.release = kernel_release, .remove = lockfile_remove, .take_slot = kernel_take_slot, \
-	.drop_slot = kernel_drop_slot
+	.family = OF_KERNEL, .open = kernel_open, .idle = kernel_idle, \
+	.current = lockfile_current, .owned = kernel_lock_owned, .release = kernel_release, \
+	.remove = lockfile_remove, .take_slot = kernel_take_slot, .drop_slot = kernel_drop_slot
 
 /* A method's take_slot and drop_slot: a record lock on a byte of the range, or beyond any program's
  * data. */

@@ -159,44 +159,22 @@ static int hear_before_start(struct locksmith *helper, struct error *error)
 	return 0;
 }
 
-/* OK has been read.  AGAIN: its turn came while this process stood still in the queue (Ctrl-Z), and
- * is over. */
-static enum outcome start_command(struct lock *lock, bool try_once, struct error *error)
+/* OK has been read.  NEEDS_CHILD: the command, which inherits the helper's input, may be started.
+ * AGAIN: its turn came while this process stood still in the queue (Ctrl-Z), and is over. */
+static enum outcome call_for_child(struct lock *lock, bool try_once, struct error *error)
 {
 	struct locksmith *helper = lock->server.helper;
-	struct child *child = lock->child;
 	int heard = hear_before_start(helper, error);
+	bool is_over = clock_boottime() >= helper->deadline;
 
-	if (helper->waited && !try_once &&
-	    (clock_boottime() >= helper->deadline || (heard != 0 && error->kind == ERROR_LOST)))
+	if (heard != 0 && error->kind == ERROR_LOST)
+		is_over = true;
+	if (is_over && helper->waited && !try_once)
 		return AGAIN;
 	if (heard != 0)
 		return FAILED;
 	lock->fd = helper->in;
-	child->pid = child->start(child, error);
-	if (child->pid < 0) {
-		child->pid = 0;
-		return FAILED;
-	}
-	return TAKEN;
-}
-
-/* As locksmith_line(), with the wait's ticks. */
-static int wait_for_line(struct lock *lock, const struct wait_options *wait,
-    const struct deadline *until, const char **line)
-{
-	struct deadline slice;
-	int64_t left;
-	int got;
-
-	do {
-		slice = *until;
-		left = wait_left(lock, wait);
-		if (left > 0 && left < deadline_left(until))
-			slice = deadline_after(left);
-		got = locksmith_line(lock->server.helper, &slice, line);
-	} while (got == LINE_LATE && deadline_left(until) > 0);
-	return got;
+	return NEEDS_CHILD;
 }
 
 static void note_owner(struct lock *lock, const char *text)
@@ -205,51 +183,62 @@ static void note_owner(struct lock *lock, const char *text)
 	lock->server.text = *text == '\0' ? NULL : strdup(text);
 }
 
-static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
-    struct error *error)
+/* Start the helper, and ask it for the lock.  Returns 0, or -1 with ERROR filled. */
+static int ask_helper(struct lock *lock, const struct wait_options *wait, struct error *error)
 {
 	struct deadline *until = &lock->server.helper->answer_by;
-	const char *line, *text;
-	int got;
 
+	if (start_helper(lock, wait, error) != 0)
+		return -1;
 	*until = wait->deadline;
 	until->at += GRACE;
 	if (wait->try_once || (!until->never && deadline_left(until) < TRY_LIMIT))
 		*until = deadline_after(TRY_LIMIT);
-	if (locksmith_greet(lock->server.helper, until, error) != 0 ||
-	    check_offers(lock, wait, error) != 0)
-		return FAILED;
-	while ((got = wait_for_line(lock, wait, until, &line)) == LINE_READ) {
+	if (locksmith_greet(lock->server.helper, until, error) != 0)
+		return -1;
+	return check_offers(lock, wait, error);
+}
+
+static enum busy_reason reason_of_busy(const struct wait_options *wait)
+{
+	if (wait->try_once)
+		return BUSY_NOW;
+	if (wait->places > 0 && deadline_left(&wait->deadline) > 0)
+		return BUSY_CROWDED;
+	return BUSY_TIMEOUT;
+}
+
+/* The helper has been asked: what does it say? */
+static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
+    struct error *error)
+{
+	struct locksmith *helper = lock->server.helper;
+	const char *line, *text;
+	int got;
+
+	while ((got = locksmith_line(helper, &helper->answer_by, &line)) == LINE_READ) {
 		if (locksmith_says(line, SAYS_OK) != NULL) {
 			note_taken(lock, line);
-			return start_command(lock, wait->try_once, error);
+			return call_for_child(lock, wait->try_once, error);
 		}
 		if ((text = locksmith_says(line, SAYS_BUSY)) != NULL) {
 			note_owner(lock, text);
-			lock->busy = wait->try_once ? BUSY_NOW
-			             : wait->places > 0 && deadline_left(&wait->deadline) > 0
-			                 ? BUSY_CROWDED
-			                 : BUSY_TIMEOUT;
+			lock->busy = reason_of_busy(wait);
 			return BUSY;
 		}
 		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
-		if ((text = locksmith_says(line, SAYS_WAIT)) != NULL) {
-			lock->server.helper->waited = true;
-			note_owner(lock, text);
-			/* the server answers: the helper watches a holder for a moment */
-			if (wait->try_once)
-				*until = deadline_never();
-			else if (wait->waits != NULL &&
-				 wait->waits(lock, wait->context) == GIVE_UP) {
-				lock->busy = BUSY_INHERITED;
-				return BUSY;
-			}
-			continue;
-		}
-		return locksmith_unknown(lock->server.helper, line, error);
+		if ((text = locksmith_says(line, SAYS_WAIT)) == NULL)
+			return locksmith_unknown(helper, line, error);
+
+		helper->waited = true;
+		note_owner(lock, text);
+		if (!wait->try_once)
+			return WAITS;
+		/* The server answers: the helper watches a holder for a moment. */
+		helper->answer_by = deadline_never();
 	}
-	return locksmith_silent(lock->server.helper, got, error);
+	return locksmith_silent(helper, got, error);
 }
 
 /* On a signal to end, do not wait for FREE: the helper releases the lock by itself. */
@@ -305,23 +294,33 @@ static bool wait_until_gone(struct locksmith *helper)
 	return got == LINE_END;
 }
 
-static enum outcome server_acquire(struct lock *lock, const struct wait_options *wait,
-    struct error *error)
+static int make_helper(struct lock *lock, struct error *error)
 {
-	enum outcome outcome = AGAIN;
-
 	lock->fd = -1;
 	lock->server.token = -1;
 	lock->server.helper = calloc(1, sizeof *lock->server.helper);
-	if (lock->server.helper == NULL)
-		return error_set(error, ERROR_SYSTEM, "no memory");
+	return lock->server.helper != NULL ? 0 : error_set(error, ERROR_SYSTEM, "no memory");
+}
+
+static enum outcome server_ask_for(struct lock *lock, const struct wait_options *wait,
+    struct error *error)
+{
+	bool begins = lock->server.helper == NULL;
+	enum outcome outcome = AGAIN;
+
+	if (begins && make_helper(lock, error) != 0)
+		return FAILED;
+	if (lock->server.helper->held && lock->child->pid > 0)
+		return TAKEN;
 	while (outcome == AGAIN) {
-		outcome = start_helper(lock, wait, error) == 0 ? wait_for_word(lock, wait, error)
-		                                               : FAILED;
+		if (begins && ask_helper(lock, wait, error) != 0)
+			return FAILED;
+		outcome = wait_for_word(lock, wait, error);
 		if (outcome != AGAIN)
 			continue;
 		locksmith_let_go(lock->server.helper);
 		locksmith_forget(lock->server.helper, wait_until_gone(lock->server.helper));
+		begins = true;
 	}
 	return outcome;
 }
@@ -389,7 +388,7 @@ const struct method method_on_server = {
     .can = CAN_SHARE | CAN_SLOTS,
     .guard = lease_guard,
     .unguard = lease_unguard,
-    .acquire = server_acquire,
+    .ask = server_ask_for,
     .release = server_release,
     .stuck_reason = server_stuck_reason,
 };

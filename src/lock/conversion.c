@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include "lock/attempt.h"
+#include "lock/conversion.h"
+#include "lock/held_mode.h"
+
+enum outcome conversion_again(struct lock *lock, struct error *error)
+{
+	const struct held held = held_read(lock);
+
+	if (lock->spec->slots > 0)
+		return held.slot < 0 ? BUSY : attempt_try(lock, error);
+	if (held.mode == HELD_EXCLUSIVE || (held.mode == HELD_SHARED && lock->spec->mode == SHARED))
+		return lock->spec->method->take(lock, TRY, error);
+	return BUSY;
+}
+
+/* A record lock changes its mode in one call, and what is held stays held until then: the waiters
+ * before us wait for us.  Not where the other holders are stopped (--replace): we would be one of
+ * them. */
+static bool converts_in_place(const struct lock *lock, const struct held *held,
+    const struct wait_options *wait)
+{
+	return (lock->spec->method->can & CAN_RANGE) != 0 && lock->spec->slots == 0 &&
+	       held->mode != HELD_NONE && wait->preempt == PREEMPT_NOT;
+}
+
+enum outcome conversion_begin(struct lock *lock, const struct wait_options *wait,
+    struct error *error)
+{
+	const struct held held = held_read(lock);
+	enum outcome outcome;
+
+	if (lock->spec->slots > 0 || held.mode == HELD_NONE)
+		return BUSY;
+	outcome = conversion_again(lock, error);
+	if (outcome == BUSY && !converts_in_place(lock, &held, wait))
+		lock->spec->method->drop(lock, error);
+	return outcome;
+}
+
+bool conversion_skips_queue(const struct lock *lock, const struct wait_options *wait)
+{
+	const struct held held = held_read(lock);
+
+	return wait->past_queue || held.more || converts_in_place(lock, &held, wait);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* lock/conversion.h - a caller's descriptor that carries a lock already: the queue behind that lock
+ * would wait for us while we wait in the queue. */
+#ifndef SEMLOCK_LOCK_CONVERSION_H
+#define SEMLOCK_LOCK_CONVERSION_H
+
+#include "lock/lock.h"
+
+/* Take LOCK before all waiters if its descriptor carries it already, or more than it; else BUSY. */
+enum outcome conversion_again(struct lock *lock, struct error *error);
+
+/* With a ticket: the same, and what the descriptor carries is given back where it is in the way.
+ * To take the same lock, or a lesser one, succeeds immediately.  For a greater one, a flock is
+ * dropped first, and queued for: the kernel's own conversion of it drops first, too. */
+enum outcome conversion_begin(struct lock *lock, const struct wait_options *wait,
+    struct error *error);
+
+/* Does LOCK skip the queue?  If its descriptor holds another lock, or keeps a part of this one, its
+ * waiters wait for us while we queue behind them.  To be asked before conversion_begin(). */
+bool conversion_skips_queue(const struct lock *lock, const struct wait_options *wait);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* lock/lockset.h - several locks at once (-f), in an order that cannot deadlock.
+ *
+ * Processes that all take their locks in one order cannot deadlock.  The order is that of the
+ * files' devices and inodes, whatever stood first on the command line: only locks that come earlier
+ * in it are held while waiting for a later one.  A file with two names is one lock, in the stronger
+ * mode: the lock on its first name covers the second (place.covered). */
+#ifndef SEMLOCK_LOCK_LOCKSET_H
+#define SEMLOCK_LOCK_LOCKSET_H
+
+#include "lock/lock.h"
+
+/* Fill ORDER with the COUNT open LOCKS, in the order in which to take them, and set their
+ * place.covered. */
+void lockset_sort(struct lock *locks, unsigned count, struct lock **order);
+
+/* Make what a command is to inherit of each lock in ORDER: a record names the command, which is
+ * started once, at the first take.  Returns the lock that failed, with ERROR filled; or NULL. */
+struct lock *lockset_prepare(struct lock *const *order, unsigned count, struct error *error);
+
+/* Is LOCK, which was taken, ours and what its name means?  A lock that cannot be flocked may have
+ * become stale while we waited for another one, and been taken over; and a program that just
+ * deletes lock files may have replaced it. */
+bool lockset_still_ours(struct lock *lock);
+
+/* The one of the COUNT taken LOCKS that holds the first: itself, or another name of its file. */
+const struct lock *lockset_covering(const struct lock *locks, unsigned count);
+
+/* Release and close the COUNT LOCKS; each copes with any half-filled state. */
+void lockset_release(struct lock *locks, unsigned count);
+
+#endif

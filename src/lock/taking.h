@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* lock/taking.h - taking one lock, or several (-f): the policy over any method.
+ *
+ *              BUSY, time left: queue, sleep
+ *               .--------------.
+ *               v              |
+ *   FREE --> open --> take ----+--> TAKEN --> still what the name means? --> held
+ *              ^        |                                |
+ *              |        '--> BUSY (-n, time out), FAILED | no: the file was removed
+ *              |                                         | or replaced
+ *              '-----------------------------------------'
+ *
+ * taking_step() goes on until the taking has ended, or needs something that is not for this folder
+ * to do: the caller does it, and calls again.  Nothing here calls the caller. */
+#ifndef SEMLOCK_LOCK_TAKING_H
+#define SEMLOCK_LOCK_TAKING_H
+
+#include "lock/lock.h"
+#include "lock/queue.h"
+
+/* What a step has come to. */
+enum step {
+	/* The taking has ended. */
+	STEP_TAKEN,  /* all locks are held */
+	STEP_BUSY,   /* none is; TAKING->lock->busy says why */
+	STEP_FAILED, /* none is; ERROR says why, and TAKING->lock is the one that failed */
+
+	/* TAKING->lock is busy, and the wait for it begins: answer in TAKING->when_busy. */
+	STEP_WAITS,
+	/* TAKING->lock is busy, and no waiter is before us: stop its holder, and answer in
+	 * TAKING->nap. */
+	STEP_HELD,
+	/* The record of TAKING->lock has to name the command's process: start it, up to its start
+	 * barrier, and answer in TAKING->lock->child->pid. */
+	STEP_NEEDS_CHILD
+};
+
+/* Where a taking goes on. */
+enum phase {
+	PHASE_OPEN,        /* open all locks */
+	PHASE_ASK_SERVER,  /* a lock on a server: the helper does the rest */
+	PHASE_FIRST_TRY,   /* the next lock: is there a queue?  If not, try */
+	PHASE_TRY_PAST,    /* there is one, and we do not wait */
+	PHASE_JOIN,        /* draw a ticket */
+	PHASE_TRY_IN_TURN, /* with the ticket, unless another one is before it */
+	PHASE_CONVERT,     /* the wait has begun: is a part of the lock ours already? */
+	PHASE_LINE,        /* sleep until no ticket is before ours */
+	PHASE_HEAD,        /* none is, or we skip the queue: sleep in front of the lock itself */
+	PHASE_END,         /* of the attempt at one lock: leave its queue */
+	PHASE_ANSWER       /* the caller is told TAKING->step, and then RESUME is next */
+};
+
+struct taking {
+	struct lock *locks;
+	unsigned count;
+	const struct wait_options *wait;
+
+	struct lock *lock; /* the one that a step is about */
+
+	/* The caller's answers. */
+	enum when_busy when_busy;
+	int64_t nap; /* ns to sleep in the kernel's queue for LOCK before the next STEP_HELD */
+
+	enum phase phase;
+	enum phase resume;
+	enum step step;
+	enum outcome outcome; /* of the attempt at LOCK, in PHASE_END */
+
+	struct lock *single;
+	struct lock **order; /* in which they are taken */
+	unsigned at;         /* LOCK, in ORDER */
+
+	struct queue queue; /* LOCK's */
+	bool joined;        /* we have a ticket ... */
+	bool skips;         /* ... which only makes the order of those that come later */
+	int checks;         /* whether LOCK is deserted, in PHASE_LINE */
+};
+
+/* Take the COUNT locks at LOCKS within WAIT: all or none.  All three must stay where they are. */
+void taking_begin(struct taking *taking, struct lock *locks, unsigned count,
+    const struct wait_options *wait);
+
+/* Go on.  ERROR is filled with STEP_FAILED, and may be with STEP_BUSY: why waiting longer would not
+ * have helped. */
+enum step taking_step(struct taking *taking, struct error *error);
+
+/* After STEP_WAITS: our place in the queue, from 1; 0: none is known. */
+unsigned taking_place(struct taking *taking);
+
+/* Give up, after a step that did not end the taking: leave the queue, release the locks. */
+void taking_give_up(struct taking *taking);
+
+#endif

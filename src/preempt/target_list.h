@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* preempt/target_list.h - the processes that may be signalled, each known by a pidfd: a
+ * descriptor of that very process.  Once it has ended, a signal reaches no process, even if its
+ * PID is another process's by then. */
+#ifndef SEMLOCK_PREEMPT_TARGET_LIST_H
+#define SEMLOCK_PREEMPT_TARGET_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "sys/deadline.h"
+
+struct target {
+	pid_t pid;
+	int pidfd;
+	bool signalled;
+	bool proven;          /* a part of the job: see targets_is_of_job() */
+	struct deadline kill; /* once SIGNALLED: the time of SIGKILL */
+};
+
+struct target_list {
+	struct target *targets;
+	size_t count;
+};
+
+/* The living target PID, or NULL. */
+struct target *target_find(const struct target_list *list, pid_t pid);
+
+/* Add PID, unless it is there.  Returns 0, also when there is no such process; or -1 with errno
+ * set. */
+int target_add(struct target_list *list, pid_t pid);
+
+/* Returns 0, also when TARGET has ended; -1 with errno set. */
+int target_signal(const struct target *target, int signo);
+
+/* Is a target alive that has been signalled? */
+bool target_list_obeys(const struct target_list *list);
+
+/* Drop those that have ended. */
+void target_list_prune(struct target_list *list);
+
+/* Sleep until one of them ends, for MS at most. */
+void target_list_await(const struct target_list *list, int64_t ms);
+
+/* The time until the first SIGKILL is due, in ms; INT64_MAX: none is. */
+int64_t target_list_kill_in(const struct target_list *list);
+
+void target_list_forget(struct target_list *list);
+
+#endif
