@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	contrib/coverage \
 	contrib/coverage.awk \
 	contrib/fresh-tree \
+	contrib/html \
 	contrib/install-packages \
 	contrib/locksmith-demo \
 	contrib/locksmith-redis \
@@ -84,6 +85,7 @@ SHELL_FILES = \
 	contrib/compare \
 	contrib/coverage \
 	contrib/fresh-tree \
+	contrib/html \
 	contrib/completion/bash/semlock \
 	contrib/install-packages \
 	contrib/locksmith-demo \
@@ -139,6 +141,16 @@ lint-tests:
 		*) echo "$$file: not in BATS_FILES of tests/local.mk" >&2; exit 1 ;; \
 		esac; \
 	done
+
+# ---- make html: all pages for a browser, in the directory html ----
+html-local:
+	$(SHELL) $(srcdir)/contrib/html html
+clean-local: clean-html
+clean-html:
+	rm -rf html
+.PHONY: clean-html
+LOCAL_BATS += tests/contrib/html.bats
+
 # ---- make coverage: which lines and branches the tests run; COVERAGE_OF='TESTS=tests/X.bats' ----
 .PHONY: coverage
 coverage:
