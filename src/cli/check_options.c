@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <stddef.h>
+
 #include "cli/check_options.h"
 #include "cli/option_table.h"
 #include "report/error.h"
@@ -53,20 +55,49 @@ static uint64_t unknown_to(unsigned family)
 {
 	uint64_t unknown = 0;
 
-#define OPTION(id, letters, names, argument, locks, action, help) \
-	unknown |= ((locks)&family) == 0 ? OPTION_BIT(OPT_##id) : 0;
-#include "cli/options.def"
+	for (unsigned id = 0; id < OPTIONS; id++)
+		if (((unsigned)option_rows[id].locks & family) == 0)
+			unknown |= OPTION_BIT(id);
 	return unknown;
-}
-
-static void refuse_if(bool broken, const char *why)
-{
-	if (broken)
-		die(EXIT_USAGE, "%s", why);
 }
 
 #define ALWAYS (~UINT64_C(0))
 #define NONE UINT64_C(0)
+
+/* The rows of rules.def; an UNKNOWN_TO has its LOCKS, and a RULE none. */
+struct rule {
+	uint64_t these, with, without;
+	unsigned short locks;
+	unsigned short why; /* where its text begins in TEXTS: a pointer would be relocated */
+};
+
+#define MEMBER(line) MEMBER_OF(line)
+#define MEMBER_OF(line) why_##line
+
+static const struct texts {
+#define RULE(these, with, without, why) char MEMBER(__LINE__)[sizeof why];
+#define UNKNOWN_TO(locks, these, why) char MEMBER(__LINE__)[sizeof why];
+#include "cli/rules.def"
+} texts = {
+#define RULE(these, with, without, why) why,
+#define UNKNOWN_TO(locks, these, why) why,
+#include "cli/rules.def"
+};
+
+static const struct rule rules[] = {
+#define RULE(these, with, without, why) \
+	{these, with, without, 0, offsetof(struct texts, MEMBER(__LINE__))},
+#define UNKNOWN_TO(locks, these, why) \
+	{these, NONE, NONE, locks, offsetof(struct texts, MEMBER(__LINE__))},
+#include "cli/rules.def"
+};
+
+static bool is_broken(const struct rule *rule, uint64_t so, uint64_t unknown, unsigned family)
+{
+	if (rule->locks != 0)
+		return (rule->locks & family) != 0 && (rule->these & unknown) != 0;
+	return (rule->these & so) != 0 && (rule->with & so) != 0 && (rule->without & so) == 0;
+}
 
 void options_check(const struct request *request, const struct reading *reading)
 {
@@ -76,18 +107,16 @@ void options_check(const struct request *request, const struct reading *reading)
 
 	if (reading->given == 0)
 		return;
+	if (request->spec.range.length > INT64_MAX - request->spec.range.start)
+		die(EXIT_USAGE, "--start and --length: no file has so many bytes");
+	if (given(reading, OPT(TTL)) && method->family == ON_SERVER &&
+	    request->spec.ttl < 2 * SECOND)
+		die(EXIT_USAGE, "--ttl: a lease lasts 2 seconds at least");
 	so = reading->given | facts_of(request, reading);
 	unknown = reading->given & unknown_to(family);
-	refuse_if(request->spec.range.length > INT64_MAX - request->spec.range.start,
-	    "--start and --length: no file has so many bytes");
-	refuse_if(given(reading, OPT(TTL)) && request->spec.ttl < 2 * SECOND &&
-		      method->family == ON_SERVER,
-	    "--ttl: a lease lasts 2 seconds at least");
-#define RULE(these, with, without, why) \
-	refuse_if((so & (these)) != 0 && (so & (with)) != 0 && (so & (without)) == 0, why);
-#define UNKNOWN_TO(locks, these, why) \
-	refuse_if((family & (locks)) != 0 && (unknown & (these)) != 0, why);
-#include "cli/rules.def"
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+		if (is_broken(&rules[i], so, unknown, family))
+			die(EXIT_USAGE, "%s", (const char *)&texts + rules[i].why);
 	for (unsigned id = 0; id < OPTIONS; id++)
 		if ((unknown & OPTION_BIT(id)) != 0)
 			die(EXIT_USAGE, "%s: a lock by %s does not have this option",

@@ -6,126 +6,110 @@
 #include <string.h>
 
 #include "cli/option_table.h"
+#include "report/error.h"
 
 _Static_assert(OPTIONS <= 60, "a set has 64 bits, for the options and for enum fact");
 
 /* getopt_long(3) answers with a letter, or for a long name with LONG_NAME + OPT_ID. */
 enum { LONG_NAME = 256 };
 
-enum {
-	NAMES_SIZE = 0 /* all names, with a byte behind each */
-#define OPTION(id, letters, names, argument, locks, action, help) +(int)sizeof names
-#define PREFIXES(id, words, argument) +(int)sizeof words
+#define FITS(text, member) (sizeof(text) <= sizeof option_rows->member)
+#define OPTION(id, l, n, a, locks, action, h) \
+	_Static_assert(FITS(l, letters) && FITS(n, names) && FITS(a, argument) && FITS(h, help), \
+	    "struct option_row is too short for OPT_" #id);
 #include "cli/options.def"
-	,
-	NAMES_MOST = NAMES_SIZE / 2, /* a name and its blank are two bytes at least */
-	LETTERS_SIZE = sizeof "+:"   /* all letters, with a colon behind each */
-#define OPTION(id, letters, names, argument, locks, action, help) +2 * (int)sizeof letters
+
+const struct option_row option_rows[OPTIONS] = {
+#define OPTION(id, letters, names, argument, locks, action, help) \
+	{letters, names, argument, locks, help},
 #include "cli/options.def"
 };
 
-static struct {
-	struct option_table table;
-	struct option longs[NAMES_MOST + 1];
-	char names[NAMES_SIZE];
-	size_t names_used;
-	char letters[LETTERS_SIZE];
-} built;
-
-static int argument_kind(const char *argument)
+static int argument_kind(const struct option_row *row)
 {
-	if (*argument == '=')
+	if (row->argument[0] == '=')
 		return required_argument;
-	return *argument == '[' ? optional_argument : no_argument;
+	return row->argument[0] == '[' ? optional_argument : no_argument;
 }
 
-static void add_letters(const char *letters, const char *argument)
+static void add_names(struct option_table *table, enum option_id id, const char *names)
 {
-	size_t used = strlen(built.letters);
+	char *rest = strcpy(table->text + table->text_length, names);
+	const char *name;
 
-	for (; *letters != '\0'; letters++) {
-		built.letters[used++] = *letters;
-		if (argument_kind(argument) == required_argument)
-			built.letters[used++] = ':';
+	table->text_length += strlen(names) + 1;
+	while ((name = strsep(&rest, " ")) != NULL) {
+		if (table->all == OPTION_NAMES_MOST)
+			die(EXIT_INTERNAL, "OPTION_NAMES_MOST is too small");
+		table->longs[table->all++] = (struct option){name, argument_kind(&option_rows[id]),
+		    NULL, LONG_NAME + (int)id};
 	}
 }
 
-static void add_names(enum option_id id, const char *names, const char *argument)
+static void add_letters(struct option_table *table)
 {
-	char *rest = strcpy(built.names + built.names_used, names);
-	const char *name;
+	char *to = table->letters;
 
-	built.names_used += strlen(names) + 1;
-	while ((name = strsep(&rest, " ")) != NULL)
-		built.longs[built.table.all++] =
-		    (struct option){name, argument_kind(argument), NULL, LONG_NAME + (int)id};
+	*to++ = '+'; /* options stand before operands */
+	*to++ = ':'; /* the answer for a value that is missing */
+	for (unsigned id = 0; id < OPTIONS; id++) {
+		for (const char *letter = option_rows[id].letters; *letter != '\0'; letter++) {
+			*to++ = *letter;
+			if (argument_kind(&option_rows[id]) == required_argument)
+				*to++ = ':';
+		}
+	}
+	*to = '\0';
 }
 
-const struct option_table *option_table(void)
+void option_table_fill(struct option_table *table)
 {
-	if (built.table.longs != NULL)
-		return &built.table;
-	/* options stand before operands; ':' is the answer for a value that is missing */
-	strcpy(built.letters, "+:");
-#define OPTION(id, letters, names, argument, locks, action, help) \
-	add_letters(letters, argument); \
-	add_names(OPT_##id, names, argument);
+	table->all = 0;
+	table->text_length = 0;
+	add_letters(table);
+	for (unsigned id = 0; id < OPTIONS; id++)
+		add_names(table, id, option_rows[id].names);
+	table->names = table->all;
+#define PREFIXES(id, words) add_names(table, OPT_##id, words);
 #include "cli/options.def"
-	built.table.names = built.table.all;
-#define PREFIXES(id, words, argument) add_names(OPT_##id, words, argument);
-#include "cli/options.def"
-	built.table.letters = built.letters;
-	built.table.longs = built.longs;
-	return &built.table;
+	table->longs[table->all] = (struct option){NULL, 0, NULL, 0};
 }
 
 enum option_id option_of(int answer)
 {
 	if (answer >= LONG_NAME)
 		return (enum option_id)(answer - LONG_NAME);
-#define OPTION(id, letters, names, argument, locks, action, help) \
-	if (strchr(letters, answer) != NULL) \
-		return OPT_##id;
-#include "cli/options.def"
+	for (unsigned id = 0; id < OPTIONS; id++)
+		if (strchr(option_rows[id].letters, answer) != NULL)
+			return id;
 	return OPTIONS;
-}
-
-static const char *spelled(const char *letters, const char *names)
-{
-	static char text[40];
-
-	if (*letters != '\0')
-		snprintf(text, sizeof text, "-%c", *letters);
-	else
-		snprintf(text, sizeof text, "--%.*s", (int)strcspn(names, " "), names);
-	return text;
 }
 
 const char *option_name(enum option_id id)
 {
-	switch (id) {
-#define OPTION(id, letters, names, argument, locks, action, help) \
-	case OPT_##id: \
-		return spelled(letters, names);
-#include "cli/options.def"
-	case OPTIONS:
-		break;
-	}
-	return "";
+	static char text[sizeof "--" + sizeof option_rows->names];
+	const struct option_row *row = &option_rows[id];
+
+	if (row->letters[0] != '\0')
+		snprintf(text, sizeof text, "-%c", row->letters[0]);
+	else
+		snprintf(text, sizeof text, "--%.*s", (int)strcspn(row->names, " "), row->names);
+	return text;
 }
 
 bool option_known(const char *word)
 {
-	const struct option_table *table = option_table();
 	const size_t length = strcspn(word, "=");
+	struct option_table table;
 
 	if (word[1] == '\0')
 		return false;
 	if (word[1] != '-')
 		return word[2] == '\0' && option_of(word[1]) != OPTIONS;
-	for (unsigned i = 0; i < table->all; i++)
-		if (strlen(table->longs[i].name) == length - 2 &&
-		    strncmp(table->longs[i].name, word + 2, length - 2) == 0)
+	option_table_fill(&table);
+	for (unsigned i = 0; i < table.all; i++)
+		if (strlen(table.longs[i].name) == length - 2 &&
+		    strncmp(table.longs[i].name, word + 2, length - 2) == 0)
 			return true;
 	return false;
 }

@@ -6,6 +6,7 @@
 
 #include <getopt.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lock/method.h"
@@ -28,18 +29,40 @@ enum {
 	ALL_LOCKS = KERNEL_LOCKS | FILE_LOCKS | SERVER_LOCKS
 };
 
-/* For getopt_long(3), whose answer option_of() understands. */
-struct option_table {
-	const char *letters;
-	const struct option *longs; /* ALL of them, and one whose name is NULL */
-	/* so many are in --help; the rest are prefixes that flock(1) accepts */
-	unsigned names;
-	unsigned all;
+/* A row of the table, but its action.  Characters and no pointers: a program that is
+ * position-independent relocates all its pointers at each start. */
+struct option_row {
+	char letters[3];
+	char names[24];
+	char argument[9];
+	char locks; /* KERNEL_LOCKS, ... */
+	char help[59];
 };
 
-/* The table; built by the first call, for pointers that the linker would write into it cost every
- * start a page or two. */
-const struct option_table *option_table(void);
+extern const struct option_row option_rows[OPTIONS];
+
+enum {
+	OPTION_NAMES_SIZE = 0 /* of all names, with a byte behind each */
+#define OPTION(id, letters, names, argument, locks, action, help) +(int)sizeof names
+#define PREFIXES(id, words) +(int)sizeof words
+#include "cli/options.def"
+	,
+	/* not many options have a second name, or prefixes; a table on the stack is to be small */
+	OPTION_NAMES_MOST = OPTIONS + 20
+};
+
+/* What getopt_long(3) is told; option_of() understands its answer. */
+struct option_table {
+	unsigned names;     /* of LONGS: so many are in --help ... */
+	unsigned all;       /* ... and the rest are prefixes that flock(1) accepts */
+	size_t text_length; /* of TEXT, which the names lie in */
+	char letters[4 * OPTIONS];
+	char text[OPTION_NAMES_SIZE];
+	struct option longs[OPTION_NAMES_MOST + 1]; /* ends with a name of NULL */
+};
+
+/* Fill TABLE. */
+void option_table_fill(struct option_table *table);
 
 /* The option that getopt_long(3) has answered, or OPTIONS if it is none. */
 enum option_id option_of(int answer);

@@ -92,20 +92,20 @@ static void read_option(struct request *request, struct reading *reading, enum o
 
 int options_read(struct request *request, struct reading *reading, int argc, char **argv)
 {
-	const struct option_table *table;
+	struct option_table table;
 	int answer;
 
 	if (argc < 2 || *argv[1] != '-')
 		return argc < 1 ? 0 : 1;
-	table = option_table();
+	option_table_fill(&table);
 	opterr = 0;
-	while ((answer = getopt_long(argc, argv, table->letters, table->longs, NULL)) >= 0) {
+	while ((answer = getopt_long(argc, argv, table.letters, table.longs, NULL)) >= 0) {
 		if (answer == ':')
 			die(EXIT_USAGE, "%s: its value is missing (see --help)",
 			    /* musl's optind can be past the end */
 			    argv[(optind < argc ? optind : argc) - 1]);
 		if (answer == '?')
-			unknown_option_refuse(argc, argv);
+			unknown_option_refuse(&table, argc, argv);
 		read_option(request, reading, option_of(answer));
 		/* the next word is the shell command, unless LOCK has still to come */
 		if (option_of(answer) == OPT_COMMAND && given(reading, OPT(FD) | OPT(NAME)))

@@ -12,10 +12,9 @@
 #include "report/text.h"
 
 /* "; did you mean --wait?" for WORD, of LENGTH bytes, without its dashes; or "". */
-static const char *hint(const char *word, size_t length)
+static const char *hint(const struct option_table *table, const char *word, size_t length)
 {
 	static struct similar similar;
-	const struct option_table *table = option_table();
 	static const char elsewhere[][2][sizeof "; semlock-check(1) is a program of its own"] = {
 	    /* what other tools call it */
 	    {"no-wait", "; did you mean --nonblock?"},
@@ -35,9 +34,9 @@ static const char *hint(const char *word, size_t length)
 
 /* Put the options that begin with the LENGTH bytes at PREFIX into TEXT, by the alphabet: "--nested
  * or --no-fork".  Returns how many there are. */
-static unsigned list_options(const char *prefix, size_t length, char *text, size_t size)
+static unsigned list_options(const struct option_table *table, const char *prefix, size_t length,
+    char *text, size_t size)
 {
-	const struct option_table *table = option_table();
 	const char *last = "", *next;
 	unsigned count = 0;
 
@@ -61,7 +60,7 @@ static unsigned list_options(const char *prefix, size_t length, char *text, size
 	return count;
 }
 
-void unknown_option_refuse(int argc, char **argv)
+void unknown_option_refuse(const struct option_table *table, int argc, char **argv)
 {
 	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
 	const char *bundle =
@@ -78,13 +77,14 @@ void unknown_option_refuse(int argc, char **argv)
 			bundle = word;
 		die(EXIT_USAGE, "-%c: there is no such option%s (see --help)", optopt,
 		    bundle[0] == '-' && strlen(bundle) > 3
-			? hint(bundle + 1, strcspn(bundle + 1, "="))
+			? hint(table, bundle + 1, strcspn(bundle + 1, "="))
 			: "");
 	}
-	count = list_options(word + 2, length, like, sizeof like);
+	count = list_options(table, word + 2, length, like, sizeof like);
 	if (count > 1)
 		die(EXIT_USAGE, "%s: could be %s", word, like);
 	if (count == 1)
 		die(EXIT_USAGE, "%s: this option takes no value", word);
-	die(EXIT_USAGE, "%s: there is no such option%s (see --help)", word, hint(word + 2, length));
+	die(EXIT_USAGE, "%s: there is no such option%s (see --help)", word,
+	    hint(table, word + 2, length));
 }

@@ -5,8 +5,10 @@
 
 #include <stdnoreturn.h>
 
-/* getopt_long(3) has answered '?' for ARGV, of ARGC words: end the program with EXIT_USAGE, and a
- * message that says why. */
-noreturn void unknown_option_refuse(int argc, char **argv);
+#include "cli/option_table.h"
+
+/* getopt_long(3), with TABLE, has answered '?' for ARGV, of ARGC words: end the program with
+ * EXIT_USAGE, and a message that says why. */
+noreturn void unknown_option_refuse(const struct option_table *table, int argc, char **argv);
 
 #endif

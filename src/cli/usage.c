@@ -30,27 +30,28 @@ static const char epilogue[] =
     "open, 69 unavailable, 70 internal, 71 system, 73 cannot create, 76 lost, 77 not\n"
     "permitted.  More, with examples: semlock(1).\n";
 
-/* Print "  -n, --nb, --nonblock  do not wait: fail at once" for an option of the table, and no
- * line's end while HELP is "".  AT: the column, 0 at the beginning of a line; returns the next
- * one's. */
-static int print_option(int at, const char *letters, const char *names, const char *argument,
-    const char *help)
+/* Print "  -n, --nb, --nonblock  do not wait: fail at once", or without help a part of such a line.
+ * AT: the column, 0 at the beginning of a line; returns the next one's. */
+static int print_option(int at, const struct option_row *row)
 {
 	const int help_at = 25;
-	const char *comma = "";
+	const char *letter = row->letters, *name = row->names, *comma = "";
 	size_t length;
 
-	at += printf(at > 0 ? ", " : *letters != '\0' ? "  " : "      ");
-	for (; *letters != '\0'; letters++, comma = ", ")
-		at += printf("%s-%c", comma, *letters);
-	for (; *names != '\0'; names += length + (names[length] == ' '), comma = ", ") {
-		length = strcspn(names, " ");
-		at += printf("%s--%.*s", comma, (int)length, names);
+	if (at > 0)
+		at += printf(", ");
+	else
+		at += printf(*letter != '\0' ? "  " : "      ");
+	for (; *letter != '\0'; letter++, comma = ", ")
+		at += printf("%s-%c", comma, *letter);
+	for (; *name != '\0'; name += length + (name[length] == ' '), comma = ", ") {
+		length = strcspn(name, " ");
+		at += printf("%s--%.*s", comma, (int)length, name);
 	}
-	at += printf("%s", argument);
-	if (*help == '\0')
+	at += printf("%s", row->argument);
+	if (row->help[0] == '\0')
 		return at;
-	printf("%*s%s\n", at + 2 <= help_at ? help_at - at : 2, "", help);
+	printf("%*s%s\n", at + 2 <= help_at ? help_at - at : 2, "", row->help);
 	return 0;
 }
 
@@ -60,7 +61,7 @@ static void print_options(void)
 
 #define HEADING(text) puts(text);
 #define OPTION(id, letters, names, argument, locks, action, help) \
-	at = print_option(at, letters, names, argument, help);
+	at = print_option(at, &option_rows[OPT_##id]);
 #include "cli/options.def"
 }
 
