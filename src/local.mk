@@ -9,11 +9,12 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/crash_points.c src/sys/crash_points.h \
 	src/sys/deadline.c src/sys/deadline.h src/protocol/lease_schedule.h src/protocol/locksmith_words.h \
 	src/sys/files.c src/sys/files.h \
-	src/run/result.c \
+	src/run/outcome.c src/run/outcome.h \
+	src/run/hold_time.c src/run/hold_time.h \
 	src/report/status_fd.c src/report/status_fd.h \
 	src/lock/held_mode.c src/lock/held_mode.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
-	src/run/hold.c src/methods/file/owner_record.c src/methods/file/owner_record.h \
+	src/run/hold.c src/run/hold.h src/methods/file/owner_record.c src/methods/file/owner_record.h \
 	src/owners/kernel_owners.c \
 	src/methods/file/heartbeat.c \
 	src/methods/server/lease.c src/methods/server/lease.h \
@@ -26,7 +27,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/file_system.c src/sys/file_system.h \
 	src/cli/named_lock.c src/cli/named_lock.h \
 	src/owners/nesting.c \
-	src/run/acquire.c \
+	src/run/acquire.c src/run/acquire.h \
 	src/owners/owners_list.c src/owners/owners.h src/owners/owners_look.c src/owners/sources.h \
 	src/cli/options.def src/cli/option_table.c src/cli/option_table.h \
 	src/cli/options.c src/cli/options.h src/cli/unknown_option.c src/cli/unknown_option.h \
@@ -35,7 +36,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/signals.c src/sys/signals.h \
 	src/cli/read_request.c src/cli/read_request.h src/cli/request.h \
 	src/sys/process.c src/sys/process.h \
-	src/run/log.c \
+	src/run/log.c src/run/log.h \
 	src/run/observer.c src/run/observer.h \
 	src/lock/queue.c src/lock/queue.h src/lock/queue_trust.c \
 	src/run/subreaper.c src/run/subreaper.h \
@@ -53,8 +54,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/cli/usage.c src/cli/usage.h \
 	src/cli/values.c src/cli/values.h \
 	src/owners/waiters.c \
-	src/run/supervise.c \
-	src/run/unlock.c \
+	src/run/supervise.c src/run/supervise.h \
 	src/run/who.c src/run/who.h \
 	src/lock/method.h src/methods/table.c \
 	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \

@@ -256,7 +256,6 @@ known_pointers() {
 		locksmith/common/renewal.h renew
 		locksmith/common/renewal.h rest
 		locksmith/etcd/grpc.h hear
-		run/start.h placeholder
 	END
 }
 

@@ -9,6 +9,7 @@
 
 #include "preempt/target_list.h"
 #include "sys/process.h"
+#include "sys/signals.h"
 
 /* A zombie still takes signals, and has released its locks. */
 static bool lives(const struct target *target)
@@ -57,7 +58,7 @@ int target_add(struct target_list *list, pid_t pid)
 
 int target_signal(const struct target *target, int signo)
 {
-	return pidfd_send(target->pidfd, signo) == 0 || errno == ESRCH ? 0 : -1;
+	return pidfd_queue(target->pidfd, signo, REPLACE_MARK) == 0 || errno == ESRCH ? 0 : -1;
 }
 
 void target_list_prune(struct target_list *list)

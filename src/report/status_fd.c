@@ -12,9 +12,6 @@
 #include "report/status_fd.h"
 
 int status_fd = -1;
-bool status_fd_wanted;
-static char outcome[40];
-static bool notes;
 
 int status_fd_use(int fd)
 {
@@ -22,37 +19,7 @@ int status_fd_use(int fd)
 	if (fcntl(fd, F_SETFD, fd > STDERR_FILENO ? FD_CLOEXEC : 0) != 0)
 		return -1;
 	status_fd = fd;
-	status_fd_wanted = true;
 	return 0;
-}
-
-void status_fd_note_outcome(void)
-{
-	notes = status_fd_wanted = true;
-}
-
-const char *status_fd_outcome(void)
-{
-	return outcome;
-}
-
-void status_fd_set_outcome(const char *words)
-{
-	snprintf(outcome, sizeof outcome, "%s", words);
-}
-
-/* The last event tells, but that the limit has ended the command stands before its status. */
-static void note(const char *line)
-{
-	static const char *const no_outcomes[] = {"acquired", "nested", "stopped"};
-	const char *end = strstr(line, " held=");
-
-	for (size_t i = 0; i < sizeof no_outcomes / sizeof *no_outcomes; i++)
-		if (strncmp(line, no_outcomes[i], strlen(no_outcomes[i])) == 0)
-			return;
-	if (strcmp(outcome, "run-timeout") != 0 || strcmp(line, "lost") == 0)
-		snprintf(outcome, sizeof outcome, "%.*s",
-		    (int)(end == NULL ? strlen(line) : (size_t)(end - line)), line);
 }
 
 void status_fd_write(const char *fmt, ...)
@@ -64,10 +31,6 @@ void status_fd_write(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof line - 1, fmt, args);
 	va_end(args);
-	if (notes)
-		note(line);
-	if (status_fd < 0)
-		return;
 	used = strlen(line);
 	line[used++] = '\n';
 	write_without_sigpipe(status_fd, line, used);

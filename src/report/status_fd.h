@@ -17,8 +17,6 @@
 #ifndef SEMLOCK_REPORT_STATUS_FD_H
 #define SEMLOCK_REPORT_STATUS_FD_H
 
-#include <stdbool.h>
-
 #include "report/error.h"
 
 /* The descriptor that events are written on; -1: none. */
@@ -28,22 +26,9 @@ extern int status_fd;
  * Returns 0, or -1 with errno set when FD is not open. */
 int status_fd_use(int fd);
 
-/* Are events written, or noted? */
-extern bool status_fd_wanted;
-
-/* From now on note what comes of the run, for status_fd_outcome(). */
-void status_fd_note_outcome(void);
-
-/* What has come of it, in the words of the events: "exit 3", "timeout", "lost"; "" if that is not
- * known yet. */
-const char *status_fd_outcome(void);
-
-/* It is WORDS, whatever the events said. */
-void status_fd_set_outcome(const char *words);
-
 /* Write one line, newline added, in one write, if there is a status_fd.  A closed pipe is no error:
  * SIGPIPE and errno are as before. */
-#define status_fd_event(...) (status_fd_wanted ? status_fd_write(__VA_ARGS__) : (void)0)
+#define status_fd_event(...) (status_fd >= 0 ? status_fd_write(__VA_ARGS__) : (void)0)
 void status_fd_write(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /* A duration of NS nanoseconds in a line: seconds, with three digits behind the point. */

@@ -7,7 +7,7 @@
 
 #include "report/status_fd.h"
 #include "owners/owners.h"
-#include "run/run.h"
+#include "run/acquire.h"
 #include "run/observer.h"
 #include "preempt/preempt.h"
 #include "lock/lockset.h"
@@ -17,45 +17,45 @@
 
 /* What is known while the locks are being taken. */
 struct acquisition {
-	struct job *job;
+	struct run *run;
 	const struct request *request;
 	struct wait_options wait;
 	struct taking taking;
 	struct show show;
 	struct preemption *preemption; /* NULL: neither --replace nor --toggle */
-	int64_t since;        /* when semlock began, ns on clock_now()'s clock; 0: not asked for */
 	enum nesting nesting; /* a descriptor that this process has inherited holds the lock */
 	int fd;               /* that descriptor */
 	bool said;            /* that --queue-max is not kept */
 	struct error error;
 };
 
-/* Is the length of the wait, or of the hold, asked for? */
-static bool is_timed(const struct request *request)
+static enum run_locks busy(const struct acquisition *acquisition, const struct lock *lock,
+    enum busy_reason reason)
 {
-	return request->verbose || request->min_hold > 0 || status_fd_wanted;
+	outcome_busy(&acquisition->run->outcome, acquisition->request, lock, reason);
+	return LOCKS_NONE;
 }
 
-static struct acquired end_with(int status)
+static enum run_locks failed(const struct acquisition *acquisition, const struct lock *lock,
+    const struct error *error)
 {
-	return (struct acquired){ACQUIRED_NOTHING, status};
+	outcome_failed(&acquisition->run->outcome, acquisition->request, lock, error);
+	return LOCKS_NONE;
 }
 
-static struct acquired taken(const struct acquisition *acquisition)
+static enum run_locks taken(const struct acquisition *acquisition)
 {
 	const struct request *request = acquisition->request;
-	int64_t since = acquisition->since, waited = since == 0 ? 0 : clock_now() - since;
+	int64_t waited = hold_time_waited(&acquisition->run->time);
 	long long seconds = waited / SECOND, us = waited % SECOND / 1000;
 
 	if (request->verbose && request->as_flock) /* in flock(1)'s words, and on its stream */
 		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds", seconds, us);
 	else if (request->verbose)
 		complain("%s: taken after %lld.%06lld s", request->label, seconds, us);
-	if (since != 0) {
-		held_begins();
-		status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(waited));
-	}
-	return (struct acquired){ACQUIRED_LOCKS, 0};
+	hold_time_holds(&acquisition->run->time);
+	status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(waited));
+	return LOCKS_TAKEN;
 }
 
 /* ---- this process has inherited the lock ---- */
@@ -73,7 +73,7 @@ static bool may_nest(const struct request *request)
 }
 
 /* To wait for LOCK would be to wait for this process. */
-COLD static struct acquired held_by_us(const struct acquisition *acquisition,
+COLD static enum run_locks held_by_us(const struct acquisition *acquisition,
     const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
@@ -83,7 +83,7 @@ COLD static struct acquired held_by_us(const struct acquisition *acquisition,
 	struct error error;
 
 	if (wait_ends(request))
-		return end_with(result_of_busy(request, lock, BUSY_INHERITED));
+		return busy(acquisition, lock, BUSY_INHERITED);
 	error_plain(&error, ERROR_USAGE,
 	    "held %sby descriptor %d, which this command has inherited: %s%s",
 	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", acquisition->fd,
@@ -92,7 +92,7 @@ COLD static struct acquired held_by_us(const struct acquisition *acquisition,
 		? "waiting for it would never end if another process waited between the two"
 		: "waiting for it would never end",
 	    can_nest ? "; --nested runs the command under that lock" : "");
-	return end_with(result_of_error(request, lock, &error));
+	return failed(acquisition, lock, &error);
 }
 
 static bool is_on_server(const struct lock *lock)
@@ -114,15 +114,14 @@ static bool may_ask(struct acquisition *acquisition, const struct lock *lock)
 /* With --nested, and for a lock on a server, what is inherited is looked at before LOCK is asked
  * for.  Returns false with *INSTEAD filled if LOCK is not to be asked for. */
 COLD static bool look_before(struct acquisition *acquisition, const struct lock *lock,
-    struct acquired *instead)
+    enum run_locks *instead)
 {
 	acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
 	if (acquisition->request->nested &&
 	    (acquisition->nesting == NESTING_AGAIN || acquisition->nesting == NESTING_COVERS)) {
-		if (is_timed(acquisition->request))
-			held_begins();
+		hold_time_holds(&acquisition->run->time);
 		status_fd_event("nested");
-		*instead = (struct acquired){ACQUIRED_BY_INHERITANCE, 0};
+		*instead = LOCKS_INHERITED;
 	} else if (is_on_server(lock) && !may_ask(acquisition, lock))
 		*instead = held_by_us(acquisition, lock);
 	else
@@ -161,7 +160,7 @@ static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 		    messages_label(request, lock));
 	acquisition->said = true;
 	if (request->log != NULL)
-		log_place(taking_place(&acquisition->taking));
+		acquisition->run->log.place = taking_place(&acquisition->taking);
 	observer_start(&acquisition->show, lock);
 }
 
@@ -195,13 +194,13 @@ static struct wait_options wait_of(const struct request *request)
 	return wait;
 }
 
-static void begin(struct acquisition *acquisition, struct job *job)
+static void begin(struct acquisition *acquisition, struct run *run)
 {
-	const struct request *request = job->request;
+	const struct request *request = run->request;
 	const bool in_own_words = !request->as_flock;
 
 	*acquisition = (struct acquisition){
-	    .job = job,
+	    .run = run,
 	    .request = request,
 	    .wait = wait_of(request),
 	    .show.messages = in_own_words && request->verbose,
@@ -209,8 +208,6 @@ static void begin(struct acquisition *acquisition, struct job *job)
 	    /* most holders that are stopped end within it */
 	    .show.delay = request->preempt != PREEMPT_NOT ? SECOND : 0,
 	};
-	if (is_timed(request))
-		acquisition->since = clock_now(); /* a process's first use of the clock is slow */
 	acquisition->show.deadline = acquisition->wait.deadline;
 }
 
@@ -237,7 +234,7 @@ static enum outcome take(struct acquisition *acquisition)
 	struct error *error = &acquisition->error;
 	enum outcome stopped;
 
-	taking_begin(taking, acquisition->job->locks, acquisition->request->nlocks,
+	taking_begin(taking, acquisition->run->locks, acquisition->request->nlocks,
 	    &acquisition->wait);
 	for (;;) {
 		switch (taking_step(taking, error)) {
@@ -258,7 +255,7 @@ static enum outcome take(struct acquisition *acquisition)
 			taking_give_up(taking);
 			return stopped;
 		case STEP_NEEDS_CHILD:
-			if (job_start_child(acquisition->job, error) == 0)
+			if (run_start_child(acquisition->run, error) == 0)
 				break;
 			taking_give_up(taking);
 			return FAILED;
@@ -280,19 +277,19 @@ COLD static bool may_skip_queue(struct acquisition *acquisition, const struct lo
 	return acquisition->wait.past_queue;
 }
 
-struct acquired acquire(struct job *job)
+enum run_locks acquire(struct run *run)
 {
-	const struct request *request = job->request;
+	const struct request *request = run->request;
 	struct acquisition acquisition;
-	struct acquired instead;
+	enum run_locks instead;
 	const struct lock *culprit;
 	enum outcome outcome;
 
-	begin(&acquisition, job);
+	begin(&acquisition, run);
 	if (request->preempt != PREEMPT_NOT && begin_preemption(&acquisition) != 0)
-		return end_with(result_of_error(request, job->locks, &acquisition.error));
-	if ((request->nested || is_on_server(job->locks)) && may_nest(request) &&
-	    !look_before(&acquisition, job->locks, &instead))
+		return failed(&acquisition, run->locks, &acquisition.error);
+	if ((request->nested || is_on_server(run->locks)) && may_nest(request) &&
+	    !look_before(&acquisition, run->locks, &instead))
 		return instead;
 	do
 		outcome = take(&acquisition);
@@ -305,11 +302,11 @@ struct acquired acquire(struct job *job)
 	if (outcome == TAKEN)
 		return taken(&acquisition);
 	if (outcome == FAILED)
-		return end_with(result_of_error(request, culprit, &acquisition.error));
+		return failed(&acquisition, culprit, &acquisition.error);
 	if (culprit->busy == BUSY_INHERITED)
 		return held_by_us(&acquisition, culprit);
 	/* waiting longer would not help */
 	if (acquisition.error.kind != ERROR_NONE && !request->quiet)
 		complain("%s: %s", messages_label(request, culprit), acquisition.error.text);
-	return end_with(result_of_busy(request, culprit, culprit->busy));
+	return busy(&acquisition, culprit, culprit->busy);
 }

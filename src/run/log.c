@@ -9,64 +9,84 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lock/slots.h"
 #include "methods/kernel/safe_open.h"
-#include "report/error.h"
 #include "report/status_fd.h"
 #include "report/text.h"
-#include "run/run.h"
-#include "sys/deadline.h"
+#include "run/log.h"
 #include "sys/files.h"
 
-static int log_fd = -1;
-static int64_t opened; /* ns on clock_now()'s clock */
-static size_t place;   /* 0: did not wait */
+/* ---- it is opened, before the lock is asked for ---- */
 
 /* Not with O_CREAT alone: with fs.protected_regular even root may not open another user's file so.
- * O_NONBLOCK: a FIFO may have no reader. */
+ * O_NONBLOCK: a FIFO may have no reader.  0600: the log has the words of commands. */
 static int open_plainly(const char *path, int more)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more;
 	int fd = open(path, flags);
 
 	if (fd < 0 && errno == ENOENT)
-		fd = open(path, flags | O_CREAT | O_EXCL, 0666);
+		fd = open(path, flags | O_CREAT | O_EXCL, 0600);
 	return fd < 0 && errno == EEXIST ? open(path, flags) : fd;
 }
 
-/* A symbolic link that another user has put into a directory open to all is not followed. */
-void log_open(const struct request *request)
+/* Are A and B, of which neither need be there, one name in one directory? */
+static bool is_one_name(const char *a, const char *b)
+{
+	char space[PATH_MAX];
+	const char *directory, *slash = strrchr(a, '/'), *other = strrchr(b, '/');
+	struct stat of_a, of_b;
+
+	if (strcmp(slash == NULL ? a : slash + 1, other == NULL ? b : other + 1) != 0)
+		return false;
+	directory = path_directory(a, space);
+	if (directory == NULL || stat(directory, &of_a) != 0)
+		return false;
+	directory = path_directory(b, space);
+	return directory != NULL && stat(directory, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+	       of_a.st_ino == of_b.st_ino;
+}
+
+/* A lock made of files is the name itself: an empty log there would be a lock without an owner. */
+static bool is_a_lock(const char *path, const struct request *request)
+{
+	if (request->spec.method->family != OF_FILES)
+		return false;
+	for (unsigned i = 0; i < request->nlocks; i++)
+		if (request->locks[i].name != NULL && is_one_name(path, request->locks[i].name))
+			return true;
+	return false;
+}
+
+int log_open(struct run_log *log, const struct request *request, struct error *error)
 {
 	char path[PATH_MAX];
-	struct error error;
-	int flags;
+	int flags = safe_open_follow(request->log, LINKS_OF_CALLER_AND_ROOT, path, error);
 
-	opened = clock_now();
-	status_fd_note_outcome();
-	flags = safe_open_follow(request->log, path, &error);
 	if (flags < 0) {
-		complain("--log %s: %s; this run is not logged", request->log, error.text);
-		return;
+		complain("--log %s: %s; this run is not logged", request->log, error->text);
+		return 0;
 	}
-	log_fd = open_plainly(path, flags);
-	log_fd = descriptor_above_standard(log_fd);
+	if (is_a_lock(path, request))
+		return error_plain(error, ERROR_USAGE,
+		    "--log %s: this is the lock itself; give the log another name", request->log);
+	log->fd = descriptor_above_standard(open_plainly(path, flags));
 	/* the caller's is closed: not this file is meant */
-	if (log_fd >= 0 && log_fd == request->locks[0].fd) {
-		log_fd = fcntl(log_fd, F_DUPFD_CLOEXEC, log_fd + 1);
+	if (log->fd >= 0 && log->fd == request->locks[0].fd) {
+		log->fd = fcntl(log->fd, F_DUPFD_CLOEXEC, log->fd + 1);
 		close(request->locks[0].fd);
 	}
-	if (log_fd < 0)
+	if (log->fd < 0)
 		complain("--log %s: cannot open: %s; this run is not logged", request->log,
 		    strerror(errno));
+	return 0;
 }
 
-void log_place(size_t nth)
-{
-	place = nth;
-}
+/* ---- the line ---- */
 
 static void put_words(FILE *out, char **words)
 {
@@ -78,60 +98,89 @@ static void put_words(FILE *out, char **words)
 	fputs("], ", out);
 }
 
-static void put_line(FILE *out, const struct request *request, const struct job *job)
+static const char *mode_text(const struct request *request)
 {
-	static const char *const modes[] = {[EXCLUSIVE] = "exclusive", [SHARED] = "shared"};
-	int64_t held = held_time(), waited = clock_now() - opened - held;
+	if (request->spec.slots > 0)
+		return "slot";
+	return request->locks[0].mode == SHARED ? "shared" : "exclusive";
+}
+
+static void put_slot(FILE *out, int slot, const struct lock *lock)
+{
+	if (slot >= 0 && lock->spec->take > 1)
+		json_text(out, "slot", slots_text(lock));
+	else
+		json_number(out, "slot", slot, slot >= 0);
+}
+
+static void put_user(FILE *out)
+{
 	const struct passwd *user = getpwuid(geteuid());
-	const char *outcome = status_fd_outcome();
-	bool ran = job != NULL && job->child.pid > 0 &&
-	           strncmp(outcome, "not-run", strlen("not-run")) != 0;
+	char number[24];
+
+	snprintf(number, sizeof number, "%lu", (unsigned long)geteuid());
+	json_text(out, "user", user == NULL ? number : user->pw_name);
+}
+
+static void put_line(FILE *out, const struct run_log *log, const struct request *request,
+    const struct run_outcome *outcome, const struct lock *locks)
+{
 	time_t now = time(NULL);
-	char moment[32], number[24];
+	char moment[32], words[40];
 
 	strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	outcome_text(outcome, words, sizeof words);
 	putc('{', out);
 	json_text(out, "time", moment);
 	json_text(out, "lock", request->label);
 	json_text(out, "method", request->spec.method->name);
-	json_text(out, "mode", request->spec.slots > 0 ? "slot" : modes[request->locks[0].mode]);
-	if (job != NULL && job->slot >= 0 && request->spec.take > 1)
-		json_text(out, "slot", slots_text(job->locks));
-	else
-		json_number(out, "slot", job == NULL ? 0 : job->slot,
-		    job != NULL && job->slot >= 0);
-	json_number(out, "pid", ran ? (long long)job->child.pid : 0, ran);
-	snprintf(number, sizeof number, "%lu", (unsigned long)geteuid());
-	json_text(out, "user", user == NULL ? number : user->pw_name);
+	json_text(out, "mode", mode_text(request));
+	put_slot(out, outcome->slot, locks);
+	json_number(out, "pid", (long long)outcome->pid, outcome->pid > 0);
+	put_user(out);
 	put_words(out, request->command);
-	json_number(out, "place", (long long)place, place > 0);
+	json_number(out, "place", (long long)log->place, log->place > 0);
 	fprintf(out,
 	    "\"waited\": " STATUS_FD_SECONDS ", \"held\": " STATUS_FD_SECONDS ", \"outcome\": ",
-	    STATUS_FD_TIME(waited), STATUS_FD_TIME(held));
-	json_string(out, outcome, strlen(outcome));
+	    STATUS_FD_TIME(outcome->waited), STATUS_FD_TIME(outcome->held));
+	json_string(out, words, strlen(words));
 	fputs("}\n", out);
 }
 
-int log_write(const struct request *request, const struct job *job, int status)
+/* A part of a line was written, USED bytes: the disk is full, or the file at its limit.  Take it
+ * back, unless another line stands behind it already: the next line would be appended to it. */
+static void take_back(int fd, ssize_t used)
+{
+	struct stat file;
+	off_t end = lseek(fd, 0, SEEK_CUR);
+
+	if (used > 0 && end >= used && fstat(fd, &file) == 0 && file.st_size == end &&
+	    ftruncate(fd, end - used) != 0)
+		complain("--log: the half of a line stays in it: %s", strerror(errno));
+}
+
+void log_write(const struct run_log *log, const struct request *request,
+    const struct run_outcome *outcome, const struct lock *locks)
 {
 	char *line = NULL;
 	size_t length = 0;
 	ssize_t written = -1;
 	FILE *out;
 
-	if (log_fd < 0)
-		return status;
+	if (log->fd < 0)
+		return;
 	out = open_memstream(&line, &length);
 	signal(SIGPIPE, SIG_IGN); /* semlock is about to end */
 	signal(SIGXFSZ, SIG_IGN);
 	if (out != NULL) {
-		put_line(out, request, job);
+		put_line(out, log, request, outcome, locks);
 		if (fclose(out) == 0)
-			written = write(log_fd, line, length);
+			written = write(log->fd, line, length);
 	}
-	if (written != (ssize_t)length)
+	if (written != (ssize_t)length) {
 		complain("--log %s: cannot write: %s", request->log,
 		    written >= 0 ? "no room for the whole line" : strerror(errno));
+		take_back(log->fd, written);
+	}
 	free(line);
-	return status;
 }

@@ -7,15 +7,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run/start.h"
-#include "run/run.h"
-#include "run/subreaper.h"
 #include "lock/lockset.h"
 #include "methods/server/locksmith.h"
+#include "report/status_fd.h"
+#include "run/run.h"
+#include "run/supervise.h"
 #include "sys/crash_points.h"
 #include "sys/memory.h"
-#include "report/error.h"
-#include "report/status_fd.h"
+#include "sys/signals.h"
+
+/* ---- it begins ---- */
+
+/* Is the length of the wait, or of the hold, asked for?  A process's first use of the clock is
+ * slow. */
+static bool is_timed(const struct request *request)
+{
+	return request->verbose || request->min_hold > 0 || request->log != NULL || status_fd >= 0;
+}
+
+/* No kernel keeps the lock for the command when semlock is killed: -o, a posix lock, or a lease
+ * that semlock has to keep. */
+static bool is_held_by_semlock(const struct request *request)
+{
+	return request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0;
+}
+
+static bool dies_with_semlock(const struct request *request)
+{
+	return is_held_by_semlock(request) || request->spec.method->family == ON_SERVER;
+}
+
+static bool needs_subreaper(const struct request *request)
+{
+	return dies_with_semlock(request) && request->command != NULL &&
+	       request->locks[0].name != NULL && !request->become && !request->unlock;
+}
 
 /* In the foreground of a terminal, the command has to stay in the group that the keyboard
  * signals. */
@@ -29,61 +55,139 @@ static bool in_foreground(void)
 	return foreground;
 }
 
-/* Put the locks into the command's environment.  Returns 0, or -1 with ERROR filled. */
-static int tell_locks(struct job *job, struct error *error)
+/* INHERITS_LOCKS, ... */
+static unsigned policy_of(const struct request *request)
 {
-	const struct lock *first = lockset_covering(job->locks, job->request->nlocks);
+	const bool limited = request->run_timeout > 0 || request->dies_with_parent;
+	unsigned policy = 0;
 
-	job->slot = first->slot;
-	return environment_set(first, job->request->label, error);
+	if (request->become || !is_held_by_semlock(request))
+		policy |= INHERITS_LOCKS;
+	if (dies_with_semlock(request))
+		policy |= DIES_WITH_SEMLOCK;
+	if (request->spec.method->family != OF_KERNEL)
+		policy |= NAMED_BY_LOCK;
+	if (limited && !in_foreground())
+		policy |= LEADS_GROUP;
+	return policy;
 }
 
-int job_start_child(struct job *job, struct error *error)
+/* Returns 0, or -1 with ERROR filled. */
+static int make_locks(struct run *run, struct error *error)
 {
-	pid_t pid;
+	const struct request *request = run->request;
 
-	if (tell_locks(job, error) != 0)
-		return -1;
-	pid = command_prepare(&job->command, error);
-	if (pid < 0)
-		return -1;
-	job->child.pid = pid;
-	return 0;
-}
-
-int job_make(struct job *job, const struct request *request, struct error *error)
-{
-	bool held_by_semlock =
-	    request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0;
-
-	*job = (struct job){.request = request, .slot = -1};
-	job->command = (struct command){
-	    .argv = request->command,
-	    .nlocks = request->nlocks,
-	    .inherit = request->become || !held_by_semlock,
-	    .cloexec_is_set =
-		request->locks[0].name != NULL && request->spec.method->family == OF_KERNEL,
-	    .tie = held_by_semlock || request->spec.method->family == ON_SERVER,
-	    .named = request->spec.method->family != OF_KERNEL,
-	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal,
-		request->kill_after},
-	    .own_group =
-		(request->run_timeout > 0 || request->dies_with_parent) && !in_foreground(),
-	    .placeholder = request->hold ? hold_until_end : NULL,
-	};
-	job->child = (struct child){
-	    .inherits = job->command.inherit,
-	    .semlock = job->command.named ? subreaper_or_self() : 0,
-	};
-	job->locks = memory_lasting(request->nlocks * sizeof *job->locks);
-	if (job->locks == NULL)
+	run->locks = memory_lasting(request->nlocks * sizeof *run->locks);
+	if (run->locks == NULL)
 		return error_plain(error, ERROR_SYSTEM, "no memory");
-	job->command.locks = job->locks;
 	for (unsigned i = 0; i < request->nlocks; i++) {
-		job->locks[i] = LOCK_OF(&request->locks[i]);
-		job->locks[i].child = &job->child;
+		run->locks[i] = LOCK_OF(&request->locks[i]);
+		run->locks[i].child = &run->child;
 	}
 	return 0;
+}
+
+static void make_command(struct run *run)
+{
+	const struct request *request = run->request;
+
+	run->command = (struct command){
+	    .argv = request->command,
+	    .hold = request->hold ? &run->hold : NULL,
+	    .locks = run->locks,
+	    .nlocks = request->nlocks,
+	    .policy = policy_of(request),
+	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal,
+		request->kill_after},
+	};
+	run->child = (struct child){
+	    .inherits = (run->command.policy & INHERITS_LOCKS) != 0,
+	    .semlock =
+		request->spec.method->family == OF_KERNEL ? 0 : subreaper_or_self(&run->subreaper),
+	};
+}
+
+/* --die-with-parent: the parent has ended already.  semlock dies of TERM, as it would have when the
+ * parent ends a moment later. */
+static int parent_has_ended(struct run *run)
+{
+	run->outcome.end = RUN_FAILED;
+	run->outcome.failure = 128 + SIGTERM;
+	run->outcome.signal = SIGTERM;
+	complain("--die-with-parent: the process that started it has ended");
+	status_fd_event("failed %d", run->outcome.failure);
+	return -1;
+}
+
+/* Returns 0; or -1 with RUN->outcome or ERROR filled. */
+static int begin(struct run *run, struct error *error)
+{
+	const struct request *request = run->request;
+
+	if (request->log != NULL && log_open(&run->log, request, error) != 0)
+		return -1;
+	if (request->dies_with_parent && !parent_watch())
+		return parent_has_ended(run);
+	if (needs_subreaper(request) && subreaper_start(&run->subreaper, error) != 0)
+		return -1;
+	if (run->subreaper.holder > 0)
+		return 0;
+	if (make_locks(run, error) != 0)
+		return -1;
+	make_command(run);
+	return request->hold ? hold_for(&run->hold, request->owner, error) : 0;
+}
+
+int run_begin(struct run *run, const struct request *request)
+{
+	struct error error;
+
+	*run = (struct run){.request = request, .log = {.fd = -1}, .outcome = {.slot = -1}};
+	/* if it is ignored, no status can be waited for: neither here nor in the command */
+	signal(SIGCHLD, SIG_DFL);
+	if (is_timed(request))
+		hold_time_begins(&run->time);
+	if (begin(run, &error) == 0)
+		return 0;
+	if (run->outcome.end == RUN_GOES_ON)
+		outcome_failed(&run->outcome, request, NULL, &error);
+	return -1;
+}
+
+int run_watch(struct run *run)
+{
+	struct command holder = {.pid = run->subreaper.holder, .state = COMMAND_RUNS};
+	struct result result = supervise(&holder, &run->subreaper);
+
+	if (result.how == ENDED_EXIT)
+		return result.code;
+	if (result.code == SIGKILL)
+		subreaper_end_all(&run->subreaper, 0);
+	return outcome_die(&(struct run_outcome){.signal = result.code}, 128 + result.code);
+}
+
+/* ---- the command ---- */
+
+/* Put the locks into the command's environment.  Returns 0, or -1 with ERROR filled. */
+static int tell_locks(struct run *run, struct error *error)
+{
+	const struct lock *first = lockset_covering(run->locks, run->request->nlocks);
+
+	run->outcome.slot = first->slot;
+	return environment_set(first, run->request->label, error);
+}
+
+int run_start_child(struct run *run, struct error *error)
+{
+	if (run->child.pid > 0)
+		return 0;
+	if (tell_locks(run, error) != 0)
+		return -1;
+	run->child.pid = command_prepare(&run->command, error);
+	if (run->child.pid > 0)
+		return 0;
+	run->child.pid = 0;
+	return -1;
 }
 
 static void report_loss(const struct lock *lock)
@@ -94,14 +198,14 @@ static void report_loss(const struct lock *lock)
 
 /* Start the method's guard of the locks, for as long as the command runs.  Returns 0, or -1 with
  * ERROR filled. */
-static int guard_locks(const struct job *job, struct error *error)
+static int guard_locks(const struct run *run, struct error *error)
 {
-	const struct request *request = job->request;
+	const struct request *request = run->request;
 	const struct guard guard = {
-	    .locks = job->locks,
+	    .locks = run->locks,
 	    .count = request->nlocks,
 	    .label = request->label,
-	    .command = job->child.pid,
+	    .command = run->child.pid,
 	    .on_lost = request->on_lost,
 	    .report = report_loss,
 	};
@@ -114,84 +218,217 @@ static int guard_locks(const struct job *job, struct error *error)
 
 /* The locks are held: put them into the command's environment; fork the placeholder of --hold, up
  * to its start barrier.  Returns 0, or -1 with ERROR filled. */
-static int prepare_command(struct job *job, struct error *error)
+static int prepare_command(struct run *run, struct error *error)
 {
-	if (job->child.pid > 0)
+	if (run->child.pid > 0 || run->holds != LOCKS_TAKEN)
 		return 0;
-	if (job->request->hold)
-		return job_start_child(job, error);
-	return job->command.nlocks > 0 && !job->request->unlock ? tell_locks(job, error) : 0;
+	return run->request->hold ? run_start_child(run, error) : tell_locks(run, error);
 }
 
-static int become(const struct job *job)
+/* The subreaper, too, keeps the helper's input open: the helper lets go only after all that the
+ * subreaper has to end. */
+static int watch_command(struct run *run, struct error *error)
+{
+	const struct locksmith *helper = run->locks->server.helper;
+
+	return subreaper_command_starts(&run->subreaper, helper == NULL ? -1 : helper->in,
+	    helper == NULL ? 0 : helper->pid, error);
+}
+
+/* Does a thread of the method look after the locks while the command runs? */
+static bool is_guarded(const struct run *run)
+{
+	return run->request->spec.method->family != OF_KERNEL && run->holds == LOCKS_TAKEN;
+}
+
+/* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on it. */
+static void keep_status_fd(const struct run *run)
 {
 	struct stat file;
 
-	/* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on
-	 * it. */
-	if ((job->request->spec.method->can & OWNED_BY_PROCESS) != 0 && status_fd >= 0 &&
-	    fstat(status_fd, &file) == 0)
-		for (unsigned i = 0; i < job->request->nlocks; i++)
-			if (file.st_dev == job->locks[i].id.device &&
-			    file.st_ino == job->locks[i].id.inode)
-				fcntl(status_fd, F_SETFD, 0);
-	command_become(&job->command);
-	return result_status(job->request, &(struct result){.how = ENDED_NOT_RUN, .code = errno});
+	if ((run->request->spec.method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 ||
+	    fstat(status_fd, &file) != 0)
+		return;
+	for (unsigned i = 0; i < run->request->nlocks; i++)
+		if (file.st_dev == run->locks[i].id.device && file.st_ino == run->locks[i].id.inode)
+			fcntl(status_fd, F_SETFD, 0);
 }
 
-int run(struct job *job, struct error *error)
+static void become(struct run *run)
 {
-	const struct request *request = job->request;
-	const struct locksmith *helper = job->locks->server.helper;
-	const bool guarded = request->spec.method->family != OF_KERNEL && job->command.nlocks > 0;
-	struct result result;
-	pid_t pid;
+	keep_status_fd(run);
+	command_become(&run->command);
+	run->outcome.end = RUN_ENDED;
+	run->outcome.command = (struct result){.how = ENDED_NOT_RUN, .code = errno};
+}
 
-	if (prepare_command(job, error) != 0)
-		return result_of_error(request, NULL, error);
+/* Start the command, and wait for its end and for --min-hold.  Returns 0, or -1 with ERROR
+ * filled. */
+static int execute(struct run *run, struct error *error)
+{
+	const struct request *request = run->request;
+	struct result *result = &run->outcome.command;
+	pid_t pid = command_start(&run->command, result, error);
+
+	if (pid < 0)
+		return -1;
+	if (pid > 0) {
+		run->outcome.pid = pid;
+		*result = supervise(&run->command, &run->subreaper);
+		CRASH_POINT("command.ended");
+	}
+	run->outcome.end = RUN_ENDED;
+	if (result->how == ENDED_NOT_RUN)
+		run->outcome.pid = 0;
+	if (result->received)
+		run->outcome.signal = result->code;
+	if (request->min_hold > 0 && result->how != ENDED_NOT_RUN && !result->asked)
+		hold_time_at_least(&run->time, request->min_hold, &run->subreaper);
+	return 0;
+}
+
+/* Returns 0, or -1 with ERROR filled. */
+static int run_guarded(struct run *run, struct error *error)
+{
+	const bool guarded = is_guarded(run);
+	int status;
+
+	/* Before the guard, which tells a helper that the command may run. */
+	if (watch_command(run, error) != 0)
+		return -1;
+	if (guarded && guard_locks(run, error) != 0) {
+		subreaper_command_ended(&run->subreaper);
+		return -1;
+	}
+	status = execute(run, error);
+	subreaper_command_ended(&run->subreaper);
+	if (guarded)
+		run->request->spec.method->unguard();
+	return status;
+}
+
+void run_command(struct run *run)
+{
+	const struct request *request = run->request;
+	struct error error;
+
+	if (request->hold)
+		hold_taken(&run->hold);
+	if (prepare_command(run, &error) != 0) {
+		outcome_failed(&run->outcome, request, NULL, &error);
+		return;
+	}
 	if (request->verbose && request->as_flock)
 		tell(STDOUT_FILENO, "executing %s", request->command[0]);
 	else if (request->verbose && !request->hold)
 		complain("%s: running %s", request->label, request->command[0]);
 	if (request->become)
-		return become(job);
-	/* The subreaper, too, keeps the helper's input open: the helper lets go only after all that
-	 * the subreaper has to end. Before the guard, which tells a helper that the command may
-	 * run. */
-	if ((job->command.tie && subreaper_command_starts(helper == NULL ? -1 : helper->in,
-				     helper == NULL ? 0 : helper->pid, error) != 0) ||
-	    (guarded && guard_locks(job, error) != 0)) {
-		if (job->command.tie)
-			subreaper_command_ended();
-		return result_of_error(request, NULL, error);
-	}
-	pid = command_start(&job->command, &result, error);
-	if (pid > 0) {
-		job->child.pid = pid;
-		result = supervise(&job->command, pid);
-		job->command.unreaped = job->command.named ? pid : 0;
-		CRASH_POINT("command.ended");
-	}
-	if (pid >= 0 && request->min_hold > 0 && result.how != ENDED_NOT_RUN && !result.asked)
-		held_at_least(request->min_hold);
-	if (job->command.tie)
-		subreaper_command_ended();
-	if (guarded)
-		request->spec.method->unguard();
-	if (pid < 0)
-		return result_of_error(request, NULL, error);
-	job->died_of = result.received ? result.code : 0;
-	return result_status(request, &result);
+		become(run);
+	else if (run_guarded(run, &error) != 0)
+		outcome_failed(&run->outcome, request, NULL, &error);
 }
 
-int run_subreaper(pid_t holder)
-{
-	static const struct command not_tied;
-	struct result result = supervise(&not_tied, holder);
+/* ---- the locks are given back ---- */
 
-	if (result.how == ENDED_EXIT)
-		return result.code;
-	if (result.code == SIGKILL)
-		subreaper_end_all(0);
-	return result_die_of(128 + result.code, result.code);
+/* Does the process's end release the locks, before a parent sees that end?  That saves a call; but
+ * nothing may be written before: a reader may be slow, and the user database as well. */
+static bool is_released_by_end(const struct run *run)
+{
+	const struct request *request = run->request;
+
+	return request->spec.method->family == OF_KERNEL && !request->spec.to_be_removed &&
+	       !outcome_speaks(&run->outcome, request);
+}
+
+/* What LOCK leaves behind. */
+static void say_remains(const struct run *run, const struct lock *lock)
+{
+	const struct request *request = run->request;
+	const struct method *method = lock->spec->method;
+
+	/* a lost lock needs no release */
+	if (lock->end.stuck != 0 && !run->outcome.lost)
+		complain("%s: cannot release the lock: %s", messages_label(request, lock),
+		    method->stuck_reason(lock));
+	if (lock->end.littered)
+		complain("%s: files were put into it: they are left beside it, in a "
+			 "directory .*.semlock.gone.*",
+		    messages_label(request, lock));
+}
+
+static void remove_file(const struct run *run, struct lock *lock)
+{
+	if (!lock->spec->method->remove(lock))
+		complain("%s: not removed: the file is not empty",
+		    messages_label(run->request, lock));
+}
+
+static void give_back(struct run *run)
+{
+	const struct request *request = run->request;
+	const struct method *method = request->spec.method;
+
+	hold_time_ends(&run->time);
+	for (unsigned i = 0; i < request->nlocks && method->family == OF_KERNEL; i++)
+		/* on NFS, the server may have given it away */
+		run->locks[i].end.lost = !method->owned(&run->locks[i]);
+	if (!is_released_by_end(run))
+		lockset_release(run->locks, request->nlocks);
+}
+
+void run_release(struct run *run)
+{
+	const struct request *request = run->request;
+	const bool taken = run->holds == LOCKS_TAKEN;
+
+	if (taken)
+		give_back(run);
+	run->outcome.held = hold_time_held(&run->time);
+	if (run->outcome.end == RUN_ENDED)
+		outcome_ended(&run->outcome, request);
+	if (!taken)
+		return;
+	outcome_if_lost(&run->outcome, request, run->locks, request->nlocks);
+	for (unsigned i = 0; i < request->nlocks; i++) {
+		say_remains(run, &run->locks[i]);
+		if (request->spec.to_be_removed && request->spec.method->family == OF_KERNEL)
+			remove_file(run, &run->locks[i]);
+	}
+}
+
+/* ---- -u ---- */
+
+/* Returns 0, or -1 with ERROR filled. */
+static int unlock(struct lock *lock, struct error *error)
+{
+	if (lock->spec->method->open(lock, error) != 0)
+		return -1;
+	/* a new descriptor is not locked */
+	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0;
+}
+
+void run_unlocked(struct run *run)
+{
+	struct error error;
+
+	if (unlock(run->locks, &error) != 0) {
+		outcome_failed(&run->outcome, run->request, NULL, &error);
+		return;
+	}
+	if (run->request->command == NULL)
+		return;
+	run_command(run);
+	run_release(run);
+}
+
+/* ---- it ends ---- */
+
+int run_end(struct run *run)
+{
+	/* after the release: until then the command's PID, which a lock may name, is its own */
+	command_reap(&run->command);
+	run->outcome.waited = hold_time_waited(&run->time);
+	if (run->log.fd >= 0)
+		log_write(&run->log, run->request, &run->outcome, run->locks);
+	return outcome_die(&run->outcome, outcome_status(&run->outcome, run->request));
 }

@@ -125,12 +125,21 @@ static void tie_to_parent(const struct inheritance *given)
 		_exit(EXIT_FAILURE);
 }
 
+/* A kernel lock's file is opened with FD_CLOEXEC, or without, as the command is to inherit it. */
+static bool is_passed_already(const struct lock *lock)
+{
+	return lock->fd < 0 ||
+	       (lock->spec->name != NULL && lock->spec->method->family == OF_KERNEL);
+}
+
 /* Returns 0, or -1 with errno set: a command that does not inherit its lock must not run. */
 static int pass_descriptors(const struct command *command)
 {
+	const int flag = (command->policy & INHERITS_LOCKS) != 0 ? 0 : FD_CLOEXEC;
+
 	for (unsigned i = 0; i < command->nlocks; i++)
-		if (command->locks[i].fd >= 0 &&
-		    fcntl(command->locks[i].fd, F_SETFD, command->inherit ? 0 : FD_CLOEXEC) != 0)
+		if (!is_passed_already(&command->locks[i]) &&
+		    fcntl(command->locks[i].fd, F_SETFD, flag) != 0)
 			return -1;
 	return 0;
 }
@@ -168,22 +177,21 @@ static int execute(char **argv)
  * errno. */
 static int exec_in_child(const struct command *command, const struct inheritance *given)
 {
-	if (command->own_group)
+	if ((command->policy & LEADS_GROUP) != 0)
 		setpgid(0, 0);
-	if (command->tie)
+	if ((command->policy & DIES_WITH_SEMLOCK) != 0)
 		tie_to_parent(given);
-	if (!command->cloexec_is_set && pass_descriptors(command) != 0)
+	if (pass_descriptors(command) != 0)
 		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
-	if (command->placeholder == NULL)
+	if (command->hold == NULL)
 		return execute(command->argv);
 	/* No exec closes the descriptors here: close those of the locks by hand, and that of the
 	 * start barrier, whose end tells semlock that the placeholder runs. */
-	for (unsigned i = 0; i < command->nlocks && !command->inherit; i++)
+	for (unsigned i = 0; i < command->nlocks && (command->policy & INHERITS_LOCKS) == 0; i++)
 		close(command->locks[i].fd);
 	close(command->barrier);
-	command->placeholder();
-	return 0;
+	hold_until_end(command->hold);
 }
 
 /* ---- the start barrier ----
@@ -220,7 +228,7 @@ pid_t command_prepare(struct command *command, struct error *error)
 	sigset_t before;
 	pid_t pid;
 
-	if (command->tie)
+	if ((command->policy & DIES_WITH_SEMLOCK) != 0)
 		note_parent(&given);
 	if (descriptor_socket_pair(ends) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot start a process");
@@ -241,7 +249,8 @@ pid_t command_prepare(struct command *command, struct error *error)
 		close(ends[0]);
 		return -1;
 	}
-	command->prepared = pid;
+	command->state = COMMAND_AT_BARRIER;
+	command->pid = pid;
 	command->barrier = ends[0];
 	CRASH_POINT("start_barrier.started");
 	return pid;
@@ -254,7 +263,7 @@ static int release_prepared(struct command *command)
 	int errnum = 0;
 	ssize_t bytes;
 
-	command->prepared = 0;
+	command->state = COMMAND_RUNS;
 	UNINTERRUPTED(bytes, send(command->barrier, "", 1, MSG_NOSIGNAL));
 	if (bytes != 1) {
 		/* else the child, still at the barrier, and this process would wait for each
@@ -277,16 +286,16 @@ static int release_prepared(struct command *command)
 pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;
-	volatile pid_t pid = command->prepared;
+	volatile pid_t pid = command->pid;
 	volatile bool shared = false;
 	volatile int failure = 0;
 
-	if (command->tie)
+	if ((command->policy & DIES_WITH_SEMLOCK) != 0)
 		note_parent(&given);
 	/* From before the fork on, supervise() alone receives signals: none is lost, and none ends
 	 * semlock before the command. */
 	signals_block_all(&given.mask);
-	if (pid > 0) {
+	if (command->state == COMMAND_AT_BARRIER) {
 		failure = release_prepared(command);
 	} else if ((pid = vfork()) == 0) {
 		shared = true;
@@ -294,14 +303,17 @@ pid_t command_start(struct command *command, struct result *result, struct error
 		sigqueue(getppid(), SIGCHLD, (union sigval){.sival_int = failure});
 		_exit(EXIT_FAILURE);
 	} else
-		command->apart = !shared;
-	if (pid < 0)
+		command->state = shared ? COMMAND_RUNS : COMMAND_EXECS;
+	if (pid < 0) {
+		command->state = COMMAND_NEW;
 		return error_set(error, ERROR_SYSTEM, "cannot start a process");
+	}
+	command->pid = pid;
 	CRASH_POINT("command.started");
 	if (failure == 0)
 		return pid;
-	command->unreaped = pid;
-	if (!command->named)
+	command->state = COMMAND_ENDED;
+	if ((command->policy & NAMED_BY_LOCK) == 0)
 		command_reap(command);
 	*result = failure < 0 ? (struct result){.how = ENDED_SIGNAL, .code = SIGKILL}
 	                      : (struct result){.how = ENDED_NOT_RUN, .code = failure};
@@ -310,18 +322,17 @@ pid_t command_start(struct command *command, struct result *result, struct error
 
 void command_reap(struct command *command)
 {
-	if (command->prepared > 0) {
+	if (command->state == COMMAND_AT_BARRIER)
 		close(command->barrier);
-		command->unreaped = command->prepared;
-		command->prepared = 0;
-	}
-	while (command->unreaped > 0 && waitpid(command->unreaped, NULL, 0) < 0 && errno == EINTR)
+	else if (command->state != COMMAND_ENDED)
+		return;
+	while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	command->unreaped = 0;
+	command->state = COMMAND_REAPED;
 }
 
 void command_become(const struct command *command)
 {
-	if (command->cloexec_is_set || pass_descriptors(command) == 0)
+	if (pass_descriptors(command) == 0)
 		errno = execute(command->argv);
 }

@@ -3,11 +3,11 @@
 #ifndef SEMLOCK_RUN_START_H
 #define SEMLOCK_RUN_START_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "lock/lock.h"
 #include "report/error.h"
+#include "run/hold.h"
 
 /* How long the command may run. */
 struct limit {
@@ -17,28 +17,35 @@ struct limit {
 	                     * semlock, to SIGKILL; 0: no SIGKILL */
 };
 
+/* How the command is started. */
+enum {
+	INHERITS_LOCKS = 1,    /* it gets the locks' descriptors, and keeps them while it lives */
+	DIES_WITH_SEMLOCK = 2, /* it is killed if semlock is: nothing else holds the lock */
+	LEADS_GROUP = 4,       /* a process group of its own, which is signalled as a whole */
+	NAMED_BY_LOCK = 8      /* a lock names its PID: reap it after the release, not before */
+};
+
+enum command_state {
+	COMMAND_NEW,
+	COMMAND_AT_BARRIER, /* forked; waits for command_start(), or ends with command_reap() */
+	COMMAND_EXECS,      /* runs in memory of its own: SIGCHLD brings the errno of its exec */
+	COMMAND_RUNS,
+	COMMAND_ENDED, /* command_reap() has to wait for it */
+	COMMAND_REAPED
+};
+
 struct command {
-	char **argv;        /* ends with NULL; [0] is looked up in PATH */
-	struct lock *locks; /* what it runs under */
+	char **argv;             /* ends with NULL; [0] is looked up in PATH */
+	const struct hold *hold; /* instead of ARGV: the placeholder of --hold; or NULL */
+	struct lock *locks;      /* what it runs under */
 	unsigned nlocks;
-	/* the command inherits LOCKS' descriptors, and keeps the lock while it lives */
-	bool inherit;
-	bool cloexec_is_set; /* they have FD_CLOEXEC or not, as INHERIT wants */
-	/* called in the child instead of executing ARGV; does not return */
-	void (*placeholder)(void);
-	bool own_group; /* the command leads a process group, which is signalled as a whole */
+	unsigned policy; /* INHERITS_LOCKS, ... */
 	struct limit limit;
-	bool tie; /* the command is killed if semlock is: nothing else holds the lock */
-	/* a lock names its PID: command_reap() after the release, and not before */
-	bool named;
-	pid_t unreaped; /* filled: it has ended, and command_reap() has to wait for it; else 0 */
-	/* filled: the child has memory of its own; SIGCHLD brings the errno of its exec */
-	bool apart;
-	/* filled: the child, which waits for command_start() or command_reap(); else 0 */
-	pid_t prepared;
-	/* filled: a socket; one byte releases the child, and from it comes the errno of a failed
-	 * exec */
-	int barrier;
+
+	enum command_state state;
+	pid_t pid;   /* of its process, once there is one */
+	int barrier; /* COMMAND_AT_BARRIER: a socket; one byte releases the child, and from it
+	              * comes the errno of a failed exec */
 };
 
 /* How the command ended. */
@@ -76,10 +83,5 @@ void command_reap(struct command *command);
 
 /* Execute COMMAND in this process.  Returns only if that fails, with errno set. */
 void command_become(const struct command *command);
-
-/* Wait until COMMAND, process PID, has ended.  All signals are blocked since before its start:
- * those to semlock go to the command, and when the keyboard stops it, semlock stops too.  Returns
- * how it ended; ENDED_NOT_RUN where only a signal brings the errno of its exec. */
-struct result supervise(const struct command *command, pid_t pid);
 
 #endif

@@ -19,13 +19,6 @@
 #include "sys/signals.h"
 #include "run/subreaper.h"
 
-static pid_t subreaper; /* in the holder: the subreaper's PID; 0: no subreaper */
-/* sockets, open in both: what was sent to the first can be received from the second */
-static int kept[2] = {-1, -1};
-static pid_t spared; /* a child that subreaper_end_all() leaves alone; 0: none */
-/* in the subreaper: a child that started earlier is spared; clock ticks after boot */
-static unsigned long long since;
-
 /* After unshare --pid, the first child is process 1 of its PID namespace, and its death ends all
  * processes there.  The command has to be that child: a holder in its place would not receive
  * signals.  Until there is a first child, the link exists and leads nowhere. */
@@ -38,7 +31,7 @@ static bool child_begins_namespace(void)
 	       (stat(children, &theirs) != 0 || own.st_ino != theirs.st_ino);
 }
 
-pid_t subreaper_start(struct error *error)
+int subreaper_start(struct subreaper *subreaper, struct error *error)
 {
 	struct sigaction wait_for_it = {.sa_handler = SIG_DFL}, child;
 	sigset_t only_child = signals_only(SIGCHLD), before;
@@ -51,7 +44,7 @@ pid_t subreaper_start(struct error *error)
 
 	if (child_begins_namespace())
 		return 0;
-	if (descriptor_socket_pair(kept) != 0)
+	if (descriptor_socket_pair(subreaper->kept) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pair of sockets");
 	/* Block no other signal: one from the keyboard between here and the fork would reach the
 	 * subreaper alone, which does not pass it on. */
@@ -68,39 +61,40 @@ pid_t subreaper_start(struct error *error)
 		return error_set(error, ERROR_SYSTEM, "cannot start a process");
 	if (pid > 0) {
 		signals_block_all(NULL);
-		send(kept[0], "", 1, MSG_NOSIGNAL);
+		send(subreaper->kept[0], "", 1, MSG_NOSIGNAL);
 		if (elders && process_stat(pid, &holder))
-			since = holder.started;
-		return pid;
+			subreaper->since = holder.started;
+		subreaper->holder = pid;
+		return 0;
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
-	subreaper = parent;
+	subreaper->above = parent;
 	/* Until the subreaper has blocked its signals.  Once there is a command, a signal to the
 	 * subreaper is the command's; until then it ends both. */
-	while (recv(kept[1], &byte, 1, 0) < 0 && errno == EINTR)
+	while (recv(subreaper->kept[1], &byte, 1, 0) < 0 && errno == EINTR)
 		;
 	sigaction(SIGCHLD, &child, NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return 0;
 }
 
-pid_t subreaper_or_self(void)
+pid_t subreaper_or_self(const struct subreaper *subreaper)
 {
-	return subreaper != 0 ? subreaper : getpid();
+	return subreaper->above != 0 ? subreaper->above : getpid();
 }
 
 /* A descriptor on its way through a socket stays open as long as the socket, here or in the
  * subreaper, and the holder can take it back without the subreaper's doing. */
-static int keep(int fd, pid_t except)
+static int keep(struct subreaper *subreaper, int fd)
 {
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof fd)];
 	} control = {.room = {0}};
-	struct iovec bytes = {&except, sizeof except};
+	struct iovec bytes = {&subreaper->spared, sizeof subreaper->spared};
 	struct msghdr message = {.msg_iov = &bytes,
 	    .msg_iovlen = 1,
 	    .msg_control = control.room,
@@ -111,17 +105,17 @@ static int keep(int fd, pid_t except)
 	rights->cmsg_type = SCM_RIGHTS;
 	rights->cmsg_len = CMSG_LEN(sizeof fd);
 	memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-	return sendmsg(kept[0], &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+	return sendmsg(subreaper->kept[0], &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
 /* Returns the descriptor that keep() was given, and sets what is spared; -1: there was none. */
-static int take_back(void)
+static int take_back(struct subreaper *subreaper)
 {
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct iovec bytes = {&spared, sizeof spared};
+	struct iovec bytes = {&subreaper->spared, sizeof subreaper->spared};
 	struct msghdr message = {.msg_iov = &bytes,
 	    .msg_iovlen = 1,
 	    .msg_control = control.room,
@@ -129,35 +123,37 @@ static int take_back(void)
 	struct cmsghdr *rights;
 	int fd = -1;
 
-	if (recvmsg(kept[1], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == sizeof spared &&
+	if (recvmsg(subreaper->kept[1], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) ==
+		(ssize_t)sizeof subreaper->spared &&
 	    (rights = CMSG_FIRSTHDR(&message)) != NULL)
 		memcpy(&fd, CMSG_DATA(rights), sizeof fd);
 	return fd;
 }
 
 /* SIGCONT: a stopped holder has to run to see that the subreaper is gone. */
-int subreaper_command_starts(int fd, pid_t except, struct error *error)
+int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except, struct error *error)
 {
-	spared = except;
-	if (subreaper == 0)
+	subreaper->spared = except;
+	if (subreaper->above == 0)
 		return 0;
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
-	return fd < 0 || keep(fd, except) == 0
-	           ? 0
-	           : error_set(error, ERROR_SYSTEM, "cannot have it watched");
+	if (fd >= 0 && keep(subreaper, fd) != 0)
+		return error_set(error, ERROR_SYSTEM,
+		    "cannot hand the helper's pipe to the watching process");
+	return 0;
 }
 
-void subreaper_command_ended(void)
+void subreaper_command_ended(struct subreaper *subreaper)
 {
-	int fd = subreaper != 0 ? take_back() : -1;
+	int fd = subreaper->above != 0 ? take_back(subreaper) : -1;
 
 	if (fd >= 0)
 		close(fd);
 }
 
-bool subreaper_killed(void)
+bool subreaper_killed(const struct subreaper *subreaper)
 {
-	return subreaper != 0 && getppid() != subreaper;
+	return subreaper->above != 0 && getppid() != subreaper->above;
 }
 
 static bool has_ended(pid_t child)
@@ -169,19 +165,19 @@ static bool has_ended(pid_t child)
 }
 
 /* A process that may not be signalled is waited for. */
-void subreaper_end_all(pid_t command)
+void subreaper_end_all(struct subreaper *subreaper, pid_t command)
 {
 	struct pipe_holders all = {.pipe = -1,
 	    .ancestor = getpid(),
-	    .since = since,
+	    .since = subreaper->since,
 	    .unreaped = command};
 	struct timespec pause = {0, MILLISECOND};
 	bool left = true, ended;
 
 	/* in the subreaper: what the holder had kept stays open until this process ends */
-	if (subreaper == 0)
-		take_back();
-	all.except = spared;
+	if (subreaper->above == 0)
+		take_back(subreaper);
+	all.except = subreaper->spared;
 	if (command > 0)
 		kill(command, SIGKILL); /* /proc may not be mounted */
 	while (left) {

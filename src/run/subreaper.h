@@ -18,28 +18,39 @@
 
 #include "report/error.h"
 
-/* Fork the holder.  Returns 0 in the holder; its PID in the subreaper, where all signals are
- * blocked then; -1 with ERROR filled.  As process 1 of a PID namespace, the command needs no
- * subreaper: 0 without a fork. */
-pid_t subreaper_start(struct error *error);
+struct subreaper {
+	pid_t holder; /* in the subreaper: the holder's PID; else 0 */
+	pid_t above;  /* in the holder: the subreaper's PID; else 0 */
+	/* sockets, open in both: what was sent to the first can be received from the second */
+	int kept[2];
+	pid_t spared; /* a child that subreaper_end_all() leaves alone; 0: none */
+	/* in the subreaper: a child that started earlier is spared; clock ticks after boot */
+	unsigned long long since;
+};
+
+/* Fork the holder, and fill SUBREAPER in both; in the subreaper all signals are blocked then.  As
+ * process 1 of a PID namespace, the command needs no subreaper: then there is no fork.  Returns 0,
+ * or -1 with ERROR filled. */
+int subreaper_start(struct subreaper *subreaper, struct error *error);
 
 /* The process that semlock's caller knows: the subreaper, or without one this process. */
-pid_t subreaper_or_self(void);
+pid_t subreaper_or_self(const struct subreaper *subreaper);
 
 /* In the holder, before the command starts: from now on, it survives the subreaper's death, to end
  * its descendants.  EXCEPT: a child that is not the command's, and is spared; 0: none.  FD, unless
  * -1, stays open in the subreaper: if the holder is killed, until the rest has ended.  Returns 0,
  * or -1 with ERROR filled. */
-int subreaper_command_starts(int fd, pid_t except, struct error *error);
+int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except,
+    struct error *error);
 
 /* In the holder: the subreaper no longer has that descriptor open. */
-void subreaper_command_ended(void);
+void subreaper_command_ended(struct subreaper *subreaper);
 
 /* In the holder: has the subreaper been killed?  false in any other process. */
-bool subreaper_killed(void);
+bool subreaper_killed(const struct subreaper *subreaper);
 
 /* In the holder, once the subreaper has been killed, or in the subreaper, once the holder has: kill
  * all descendants, COMMAND among them (0: not known), and reap them, but for COMMAND. */
-void subreaper_end_all(pid_t command);
+void subreaper_end_all(struct subreaper *subreaper, pid_t command);
 
 #endif

@@ -3,22 +3,21 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "sys/deadline.h"
 #include "sys/process.h"
 #include "sys/signals.h"
-#include "run/subreaper.h"
-#include "run/start.h"
+#include "run/supervise.h"
 
 struct supervised {
+	struct command *command;
+	struct subreaper *subreaper;
 	pid_t pid;
 	bool stopped;
-	bool keyboard; /* SIGTSTP came from the keyboard, for the whole foreground group */
-	bool resumed;  /* semlock was stopped like the command, and was continued */
-	const struct command *command;
+	bool keyboard;        /* SIGTSTP came from the keyboard, for the whole foreground group */
+	bool resumed;         /* semlock was stopped like the command, and was continued */
 	struct deadline next; /* of the limit's next signal */
 	/* the command has got the limit's signal, or one to end that came to semlock */
 	bool asked_to_end;
@@ -86,7 +85,7 @@ COLD static void stop_like_it(struct supervised *supervised, int signo)
  * locks of dead processes must not find it dead while the lock is there. */
 static void reap_children(struct supervised *supervised)
 {
-	const int flags = supervised->command->named ? WNOWAIT : 0;
+	const int flags = (supervised->command->policy & NAMED_BY_LOCK) != 0 ? WNOWAIT : 0;
 	siginfo_t child = {.si_pid = 0};
 
 	while (waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | flags) == 0 &&
@@ -96,6 +95,7 @@ static void reap_children(struct supervised *supervised)
 
 		if (is_command && ended) {
 			supervised->over = true;
+			supervised->command->state = flags != 0 ? COMMAND_ENDED : COMMAND_REAPED;
 			supervised->result.how =
 			    child.si_code == CLD_EXITED ? ENDED_EXIT : ENDED_SIGNAL;
 			supervised->result.code = child.si_status;
@@ -124,7 +124,9 @@ static void reap_children(struct supervised *supervised)
 /* To the command, or to the process group that it leads. */
 static void send_to_command(const struct supervised *supervised, int signo)
 {
-	kill(supervised->command->own_group ? -supervised->pid : supervised->pid, signo);
+	const bool group = (supervised->command->policy & LEADS_GROUP) != 0;
+
+	kill(group ? -supervised->pid : supervised->pid, signo);
 }
 
 #define ENDS_COMMAND(signo) \
@@ -201,13 +203,9 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 		start_countdown(supervised);
 }
 
-/* Not the subreaper, nor an outer semlock, which pass a signal on. */
-COLD static bool is_from_semlock(const siginfo_t *info)
+static bool is_of_replace(const siginfo_t *info)
 {
-	struct procfs_stat sender;
-
-	return info->si_code == SI_USER && info->si_pid > 0 && info->si_pid != getppid() &&
-	       process_stat(info->si_pid, &sender) && strcmp(sender.name, "semlock") == 0;
+	return info->si_code == SI_QUEUE && info->si_value.sival_int == REPLACE_MARK;
 }
 
 static enum event next_event(struct supervised *supervised, siginfo_t *info)
@@ -216,7 +214,7 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 	sigset_t all;
 	int signo;
 
-	if (command->tie && subreaper_killed())
+	if (subreaper_killed(supervised->subreaper))
 		return EVENT_SUBREAPER_KILLED;
 	sigfillset(&all);
 	signo = signals_wait(&all, info, deadline_left(&supervised->next));
@@ -228,10 +226,10 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 		return EVENT_PARENT_ENDED;
 	sigaddset(&supervised->got, signo);
 	supervised->result.replaced =
-	    supervised->result.replaced || (asks_to_end(signo) && is_from_semlock(info));
+	    supervised->result.replaced || (asks_to_end(signo) && is_of_replace(info));
 	supervised->result.asked = supervised->result.asked || asks_to_end(signo);
 	if (signo == SIGCHLD)
-		return command->apart && info->si_code == SI_QUEUE &&
+		return command->state == COMMAND_EXECS && info->si_code == SI_QUEUE &&
 		               info->si_pid == supervised->pid
 		           ? EVENT_EXEC_FAILED
 		           : EVENT_CHILD;
@@ -252,9 +250,12 @@ COLD static bool semlock_got_it(const struct supervised *supervised)
 	       sigismember(&pending, result->code) == 1;
 }
 
-struct result supervise(const struct command *command, pid_t pid)
+struct result supervise(struct command *command, struct subreaper *subreaper)
 {
-	struct supervised supervised = {.pid = pid, .command = command, .next = {.never = true}};
+	struct supervised supervised = {.command = command,
+	    .subreaper = subreaper,
+	    .pid = command->pid,
+	    .next = {.never = true}};
 	siginfo_t info;
 	bool was_stopped;
 
@@ -264,7 +265,9 @@ struct result supervise(const struct command *command, pid_t pid)
 	while (!supervised.over)
 		switch (next_event(&supervised, &info)) {
 		case EVENT_SUBREAPER_KILLED:
-			subreaper_end_all(pid); /* leaves it a zombie, for command_reap() */
+			/* leaves it a zombie, for command_reap() */
+			subreaper_end_all(subreaper, command->pid);
+			command->state = COMMAND_ENDED;
 			return (struct result){.how = ENDED_SIGNAL, .code = SIGKILL};
 		case EVENT_PARENT_ENDED:
 			sigaddset(&supervised.got, SIGTERM);

@@ -281,6 +281,19 @@ int pidfd_send(int fd, int signo)
 	return (int)syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
 }
 
+int pidfd_queue(int fd, int signo, int value)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof info);
+	info.si_signo = signo;
+	info.si_code = SI_QUEUE;
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	info.si_value.sival_int = value;
+	return (int)syscall(SYS_pidfd_send_signal, fd, signo, &info, 0);
+}
+
 bool process_child_lives(pid_t child)
 {
 	siginfo_t ended = {0};

@@ -79,6 +79,9 @@ int pidfd_of(pid_t pid);
 /* Send the signal SIGNO to the process of FD.  Returns 0, or -1 with errno set. */
 int pidfd_send(int fd, int signo);
 
+/* The same with VALUE, as sigqueue(3): how a process tells what its signal means. */
+int pidfd_queue(int fd, int signo, int value);
+
 /* Does our child CHILD live?  Not asked of /proc, which may be missing, or show another PID
  * namespace. */
 bool process_child_lives(pid_t child);

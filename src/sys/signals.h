@@ -23,6 +23,10 @@ bool signals_ignored(int signo);
 /* sigtimedwait(2) of at most TIME ns; INT64_MAX: without a limit. */
 int signals_wait(const sigset_t *signals, siginfo_t *info, int64_t time);
 
+/* What --replace and --toggle send with their signal, for the holder's --log: any process can send
+ * the same, and none does by accident. */
+enum { REPLACE_MARK = 0x736c6b72 };
+
 /* Start THREAD (NULL: it is not waited for), which runs MAIN(ARGUMENT) on a small stack and
  * receives no signal. Returns 0, or an errno. */
 int signals_free_thread(pthread_t *thread, void *(*main)(void *), void *argument);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # --log: one line of JSON for each run, at its end.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 
 # logs JQ VALUE: the last line of the file log has VALUE there
 logs() {
@@ -129,21 +130,30 @@ logs() {
 	[[ $err == *"--log pipe: cannot open"* ]]
 }
 
-@test "the command does not inherit the log; the umask is its mode" {
-	(umask 027 && "$SEMLOCK" --log=log l sh -c 'ls -l /proc/self/fd' >fds)
-	[ "$(stat -c %a log)" = 640 ]
+@test "the command does not inherit the log, which has words of commands: it is made for its user alone" {
+	(umask 0 && "$SEMLOCK" --log=log l sh -c 'ls -l /proc/self/fd' >fds)
+	[ "$(stat -c %a log)" = 600 ]
 	if grep log fds; then false; fi
+	chmod 640 log
+	expect_status 0 "$SEMLOCK" --log=log l true
+	[ "$(stat -c %a log)" = 640 ]
 }
 
-@test "a link that another user has put into a directory open to all is not followed" {
+@test "a link of another user is not followed, wherever it is" {
 	root_only "to be two users"
-	mkdir -m 1777 open
 	: >precious
-	ln -s ../precious open/log
-	chown -h 65534 open/log
-	expect_status 0 "$SEMLOCK" --log=open/log l true
-	[[ $err == *"a symbolic link that user 65534 put"* ]] || complain "$err"
-	[ ! -s precious ]
+	for directory in "1777 0" "755 65534" "755 0"; do
+		mkdir -m "${directory% *}" "d$directory"
+		chown "${directory#* }" "d$directory"
+		ln -s ../precious "d$directory/log"
+		ln -s log "d$directory/other"
+		chown -h 65534 "d$directory/log"
+		for name in log other; do
+			expect_status 0 "$SEMLOCK" --log="d$directory/$name" l true
+			[[ $err == *"a symbolic link that user 65534 put"* ]] || complain "$directory" "$err"
+		done
+		[ ! -s precious ]
+	done
 	ln -s precious own
 	expect_status 0 "$SEMLOCK" --log=own l true
 	[ -s precious ]
@@ -155,4 +165,97 @@ logs() {
 	refused 64 "--log" "$SEMLOCK" --log=log 8
 	exec 8>&-
 	[ ! -e ran ] && [ ! -e log ]
+}
+
+@test "the lock is free while the log is written" {
+	command -v strace >/dev/null || skip "no strace here"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	for method in flock ofd posix excl; do
+		start $method strace -f -qq -o /dev/null -P "$PWD/log" -e trace=write -e inject=write:delay_enter=50000000 \
+			"$SEMLOCK" -m $method --log="$PWD/log" l.$method touch ran.$method
+	done
+	for method in flock ofd posix excl; do
+		eventually [ -e ran.$method ]
+		expect_status 0 "$SEMLOCK" -m $method -w 20 l.$method true
+	done
+	[ ! -s log ]
+}
+
+@test "the lock is free while events wait for their reader" {
+	mkfifo events
+	exec 7<>events
+	hold_lock --status-fd 7 l
+	dd if=/dev/zero of=events oflag=nonblock bs=512 count=512 2>/dev/null || true
+	release holder
+	expect_status 0 "$SEMLOCK" -w 20 l true
+	kill -0 "${PID[holder]}"
+	exec 7>&-
+}
+
+@test "replaced is said only of --replace: not of a limit of an outer semlock, nor of a program of that name" {
+	mkfifo never
+	capture "$SEMLOCK" --run-timeout .3 outer sh -c '"$0" --log=log l sh -c ": >ran; read -r _ <>never"; :' "$SEMLOCK"
+	eventually [ -s log ]
+	[ -e ran ]
+	logs .outcome "signal 15"
+	cp "$(command -v sleep)" sleeper
+	printf '#!/bin/sh\nkill -TERM "$1"\n' >script
+	cp "$(readlink -f /bin/bash)" semlock
+	hold_lock --log=log l
+	./semlock -c 'kill -TERM "$1"; :' semlock "${PID[holder]}"
+	ended holder 143
+	logs .outcome "signal 15"
+}
+
+@test "an end before the lock is asked for has its line and its event as well" {
+	sleep 0 &
+	gone=$!
+	wait $gone
+	expect_status 64 "$SEMLOCK" --log=log --status-fd 7 --hold=$gone l 7>events
+	logs .outcome "failed 64"
+	[ "$(cat events)" = "failed 64" ]
+	[ -x "$CRASHABLE_SEMLOCK" ]
+	rm log
+	SEMLOCK_CRASH=parent.noted:stop start parent sh -c '"$@" 7>events & echo $! >inner; wait' sh \
+		"$CRASHABLE_SEMLOCK" --log=log --status-fd 7 --die-with-parent l touch ran
+	eventually [ -s inner ]
+	"$PROBE" state "$(cat inner)" T
+	kill -KILL "${PID[parent]}"
+	ended parent 137
+	kill -CONT "$(cat inner)"
+	eventually [ -s log ]
+	logs .outcome "failed 143"
+	logs .slot null
+	[ "$(cat events)" = "failed 143" ]
+	[ ! -e ran ]
+}
+
+@test "a log with the name of a lock made of files is refused, and not made" {
+	mkdir d
+	ln -s d/l link
+	for method in excl link mkdir symlink; do
+		for log in d/l ./d/l d/../d/l link; do
+			refused 64 "this is the lock itself" "$SEMLOCK" -m $method --log=$log d/l touch ran
+			[ ! -e d/l ] || complain "$method made $log"
+		done
+	done
+	refused 64 "this is the lock itself" "$SEMLOCK" -m excl --log=d/l -f d/l d/other touch ran
+	[ ! -e ran ]
+	[ -z "$(ls d)" ]
+	expect_status 0 "$SEMLOCK" --log=l l true
+	[ "$(jq -r .outcome l)" = "exit 0" ]
+}
+
+@test "no half of a line is left where there is no room for the whole" {
+	long=$(printf '%300s' '')
+	expect_status 0 "$SEMLOCK" --log=log l true "$long"
+	size=$(stat -c %s log)
+	for i in 1 2 3; do
+		(ulimit -f 1 && exec "$SEMLOCK" --log=log l true "$long") 2>.err || complain "$?" "$(cat .err)"
+	done
+	[ "$(stat -c %s log)" -lt 1024 ]
+	grep -q "no room for the whole line" .err || complain "$(cat .err)"
+	[ $((size * $(wc -l <log))) -eq "$(stat -c %s log)" ] || complain "half a line:" "$(cat log)"
+	expect_status 0 "$SEMLOCK" --log=log l true
+	jq -es . log >/dev/null || complain "$(cat log)"
 }

@@ -198,8 +198,8 @@ with_status() {
 	grep -oE '(says|with_status [0-9]+) "[^"]*"|acquired.nfailed|= "?[a-z-]+,.*|"(nested|lost)[^"]*"' "$BATS_TEST_FILENAME" |
 		grep -oE '\b(acquired|busy|exit|failed|lost|nested|not-run|run-timeout|signal|stopped|timeout)\b' | sort -u >here
 	diff manual here
-	grep -ohE 'status_fd_event\("[a-z-]+|ENDED_SIGNAL \? "signal" : "exit|\[BUSY_[A-Z]+\] = \{"[a-z]+' "$SOURCE"/src/{run,preempt}/*.c |
-		grep -oE '"[a-z-]+' | tr -d '"' | sort -u >source
+	grep -ohE 'status_fd_event\("[a-z-]+|\[ENDED_[A-Z_]+\] = "[a-z-]+|\[BUSY_[A-Z]+\] = \{"[a-z]+' "$SOURCE"/src/{run,preempt}/*.c |
+		grep -oE '"[a-z-]+' | tr -d '"' | grep -vx toggled | sort -u >source
 	diff manual source
 }
 

@@ -109,7 +109,7 @@ static int open_through_link(const struct lock *lock, int flags, struct error *e
 	int how, fd;
 	bool is_link;
 
-	how = safe_open_follow(lock->spec->name, path, error);
+	how = safe_open_follow(lock->spec->name, LINKS_NOT_PLANTED, path, error);
 	if (how < 0)
 		return -1;
 	if (how == O_NOFOLLOW)

@@ -28,12 +28,13 @@ static bool is_planted(const struct stat *link, const char *directory)
 	return link->st_uid != geteuid() && link->st_uid != 0 && link->st_uid != parent.st_uid;
 }
 
-/* PATH, a symbolic link, becomes its target. */
-static int follow_one(char path[PATH_MAX])
+/* PATH, a symbolic link, becomes its target.  It is read through LINK, the descriptor that was
+ * checked: in its owner's directory it may have been replaced since. */
+static int follow_one(char path[PATH_MAX], int link)
 {
 	const char *slash = strrchr(path, '/');
 	char target[PATH_MAX];
-	ssize_t length = readlink(path, target, sizeof target - 1);
+	ssize_t length = readlinkat(link, "", target, sizeof target - 1);
 	size_t kept;
 
 	if (length < 0)
@@ -54,32 +55,76 @@ static int refuse_links(struct error *error, int errnum)
 	return error_set(error, ERROR_OPEN, "cannot open");
 }
 
-int safe_open_follow(const char *name, char resolved[PATH_MAX], struct error *error)
+/* Is the link at PATH, as LINK describes it, not to be followed?  If so, ERROR says why. */
+static bool is_refused(const struct stat *link, const char *directory, enum links followed,
+    struct error *error)
+{
+	const char *where = "put into a directory open to all";
+
+	if (followed == LINKS_OF_CALLER_AND_ROOT) {
+		if (link->st_uid == geteuid() || link->st_uid == 0)
+			return false;
+		where = "put there";
+	} else if (!is_planted(link, directory))
+		return false;
+	error_plain(error, ERROR_OPEN, "refused: a symbolic link that user %ld %s",
+	    (long)link->st_uid, where);
+	return true;
+}
+
+enum step { LED_ON, ENDS, ONLY_THE_KERNEL, REFUSED };
+
+/* Follow PATH, open as LINK, by one link.  Returns REFUSED with ERROR filled. */
+static enum step step(char path[PATH_MAX], int link, enum links followed, struct error *error)
 {
 	char space[PATH_MAX];
 	const char *directory;
 	struct statfs fs;
-	struct stat link;
+	struct stat file;
+
+	if (fstat(link, &file) != 0 || !S_ISLNK(file.st_mode))
+		return ENDS;
+	directory = path_directory(path, space);
+	if (directory == NULL) {
+		refuse_links(error, errno);
+		return REFUSED;
+	}
+	if (is_refused(&file, directory, followed, error))
+		return REFUSED;
+	if (statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC)
+		return ONLY_THE_KERNEL;
+	if (follow_one(path, link) != 0) {
+		refuse_links(error, errno);
+		return REFUSED;
+	}
+	return LED_ON;
+}
+
+int safe_open_follow(const char *name, enum links followed, char resolved[PATH_MAX],
+    struct error *error)
+{
+	enum step how;
+	int link;
 
 	if (strlen(name) >= PATH_MAX)
 		return refuse_links(error, ENAMETOOLONG);
 	memcpy(resolved, name, strlen(name) + 1);
 	for (int i = 0; i < MOST_SYMLINKS; i++) {
-		if (lstat(resolved, &link) != 0 || !S_ISLNK(link.st_mode))
+		link = open(resolved, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (link < 0)
+			return O_NOFOLLOW; /* and so does not exist, or cannot be opened either */
+		how = step(resolved, link, followed, error);
+		close(link);
+		switch (how) {
+		case LED_ON:
+			break;
+		case ENDS:
 			return O_NOFOLLOW;
-		directory = path_directory(resolved, space);
-		if (directory == NULL)
-			return refuse_links(error, errno);
-		if (is_planted(&link, directory))
-			return error_plain(error, ERROR_OPEN,
-			    "refused: a symbolic link that user %ld put into a directory open to "
-			    "all",
-			    (long)link.st_uid);
-		if (statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC)
+		case ONLY_THE_KERNEL:
 			return 0;
-		/* ENOENT, EINVAL: removed or replaced since the lstat: check again. */
-		if (follow_one(resolved) != 0 && errno != ENOENT && errno != EINVAL)
-			return refuse_links(error, errno);
+		case REFUSED:
+			return -1;
+		}
 	}
 	return refuse_links(error, ELOOP);
 }

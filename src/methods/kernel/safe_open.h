@@ -7,11 +7,16 @@
 
 #include "report/error.h"
 
+/* Which links are followed: in a directory like /tmp, those of a user who could harm us anyway:
+ * ourselves, root, or the directory's owner; everywhere, ours and root's alone. */
+enum links { LINKS_NOT_PLANTED, LINKS_OF_CALLER_AND_ROOT };
+
 /* Follow the symbolic links from the last component of NAME on, and put the path at their end into
  * RESOLVED.  In a directory like /tmp, any user can plant a link to make us open, and lock, another
- * file.  There a link counts only if its owner could harm us anyway: ourselves, root, or the
- * directory's owner.  Returns how RESOLVED must be opened, which may not exist: O_NOFOLLOW, or 0
- * for a link that only the kernel can follow, as /dev/fd/8; -1 with ERROR filled. */
-int safe_open_follow(const char *name, char resolved[PATH_MAX], struct error *error);
+ * file: only those that FOLLOWED says count.  Returns how RESOLVED must be opened, which may not
+ * exist: O_NOFOLLOW, or 0 for a link that only the kernel can follow, as /dev/fd/8; -1 with ERROR
+ * filled. */
+int safe_open_follow(const char *name, enum links followed, char resolved[PATH_MAX],
+    struct error *error);
 
 #endif

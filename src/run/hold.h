@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* run/hold.h - --hold: no command runs; semlock holds the lock for its owner, the process that
+ * started it or that was named. */
+#ifndef SEMLOCK_RUN_HOLD_H
+#define SEMLOCK_RUN_HOLD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdnoreturn.h>
+#include <sys/types.h>
+
+#include "report/error.h"
+
+/* A child of the owner may keep the other end of standard input open long after the owner's end:
+ * the end of input is not enough. */
+struct hold {
+	pid_t pid;   /* 0: outside this PID namespace: its end cannot be seen; -1: it has ended */
+	int process; /* a pidfd, readable at its end; -1: none */
+	atomic_bool taken;
+};
+
+/* Before the wait: until hold_taken(), semlock ends as by SIGTERM when standard input is hung up or
+ * the process OWNER (0: the parent) has ended.  HOLD must stay where it is.  Returns 0, or -1 with
+ * ERROR filled when there is no such process. */
+int hold_for(struct hold *hold, pid_t owner, struct error *error);
+
+/* The lock is held: from now on, hold_until_end() alone ends semlock. */
+void hold_taken(struct hold *hold);
+
+/* The placeholder, in the command's place and with its environment: print "OK" on standard output,
+ * with " slot=N" and " token=N" where the lock has them, and exit when standard input or the owner
+ * ends.  If OK cannot be printed, the caller does not know of its lock: exit at once. */
+noreturn void hold_until_end(const struct hold *hold);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* run/log.h - --log: one line of JSON for each run, at its end. */
+#ifndef SEMLOCK_RUN_LOG_H
+#define SEMLOCK_RUN_LOG_H
+
+#include <stddef.h>
+
+#include "cli/request.h"
+#include "lock/lock.h"
+#include "report/error.h"
+#include "run/outcome.h"
+
+struct run_log {
+	int fd;       /* -1: none */
+	size_t place; /* this run is the PLACE-th of those that wait; 0: it has not waited */
+};
+
+/* Open the log that REQUEST names, and make it if it is not there.  One that cannot be opened is a
+ * message, no failure.  Returns 0, or -1 with ERROR filled when it is the lock itself. */
+int log_open(struct run_log *log, const struct request *request, struct error *error);
+
+/* The run of REQUEST has ended with OUTCOME, and has given its LOCKS back: write its line, in one
+ * write(2). */
+void log_write(const struct run_log *log, const struct request *request,
+    const struct run_outcome *outcome, const struct lock *locks);
+
+#endif

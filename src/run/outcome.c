@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "owners/owners.h"
+#include "report/status_fd.h"
+#include "run/outcome.h"
+#include "sys/memory.h"
+#include "sys/signals.h"
+
+const char *messages_label(const struct request *request, const struct lock *lock)
+{
+	enum { SIZE = PATH_MAX + 32 };
+	static char *text;
+
+	if (request->as_flock || lock->spec->name != NULL)
+		return lock->spec->name == NULL ? request->label : lock->spec->name;
+	if (text == NULL && (text = memory_lasting(SIZE)) == NULL)
+		return request->label;
+	lock_text(lock, text, SIZE);
+	return text;
+}
+
+/* ---- in words ---- */
+
+static const struct {
+	const char *event, *as_flock, *text, *more;
+} busy_words[] = {
+    [BUSY_NOW] = {"busy", "failed to get lock", "busy", ""},
+    [BUSY_TIMEOUT] = {"timeout", "timeout while waiting to get lock", "still busy",
+	"; the time is up"},
+    [BUSY_CROWDED] = {"busy", "failed to get lock", "busy", "; its queue is full"},
+    [BUSY_INHERITED] = {"busy", "failed to get lock", "busy", ""},
+    [BUSY_TOGGLED] = {"toggled", "", "", ""},
+};
+
+static const char end_words[][sizeof "not-run"] = {
+    [ENDED_EXIT] = "exit",
+    [ENDED_SIGNAL] = "signal",
+    [ENDED_NOT_RUN] = "not-run",
+};
+
+/* Has --run-timeout signalled the command? */
+static bool limit_reached(const struct run_outcome *outcome)
+{
+	return outcome->end == RUN_ENDED && outcome->command.limit > LIMIT_KEPT;
+}
+
+static void end_text(const struct run_outcome *outcome, char *text, size_t size)
+{
+	const struct result *command = &outcome->command;
+
+	switch (outcome->end) {
+	case RUN_GOES_ON:
+		snprintf(text, size, "%s", "");
+		break;
+	case RUN_BUSY:
+		snprintf(text, size, "%s", busy_words[outcome->busy].event);
+		break;
+	case RUN_FAILED:
+		snprintf(text, size, "failed %d", outcome->failure);
+		break;
+	case RUN_ENDED:
+		if (command->how == ENDED_NOT_RUN)
+			snprintf(text, size, "not-run %s", status_fd_errno(command->code));
+		else
+			snprintf(text, size, "%s %d", end_words[command->how], command->code);
+	}
+}
+
+void outcome_text(const struct run_outcome *outcome, char *text, size_t size)
+{
+	if (outcome->lost)
+		snprintf(text, size, "lost");
+	else if (outcome->end == RUN_ENDED && outcome->command.replaced)
+		snprintf(text, size, "replaced");
+	else if (limit_reached(outcome))
+		snprintf(text, size, "run-timeout");
+	else
+		end_text(outcome, text, size);
+}
+
+bool outcome_speaks(const struct run_outcome *outcome, const struct request *request)
+{
+	return status_fd >= 0 || request->log != NULL || limit_reached(outcome) ||
+	       outcome->end != RUN_ENDED || outcome->command.how == ENDED_NOT_RUN;
+}
+
+/* ---- the kinds of end ---- */
+
+void outcome_busy(struct run_outcome *outcome, const struct request *request,
+    const struct lock *lock, enum busy_reason reason)
+{
+	char text[400];
+
+	outcome->end = RUN_BUSY;
+	outcome->busy = reason;
+	if (reason == BUSY_TOGGLED)
+		return;
+	if (request->as_flock) {
+		if (request->verbose)
+			complain("%s", busy_words[reason].as_flock);
+	} else if (!request->quiet && (request->verbose || isatty(STDERR_FILENO))) {
+		holder_text(lock, busy_words[reason].text, text, sizeof text);
+		complain("%s: %s%s", messages_label(request, lock), text, busy_words[reason].more);
+	}
+	status_fd_event("%s", busy_words[reason].event);
+}
+
+void outcome_failed(struct run_outcome *outcome, const struct request *request,
+    const struct lock *lock, const struct error *error)
+{
+	const bool of_lock_call =
+	    error->kind == ERROR_LOCKABLE || (error->kind == ERROR_SYSTEM && lock != NULL);
+	const char *label = lock == NULL ? request->label : messages_label(request, lock);
+	const char *text = error->text;
+
+	outcome->end = RUN_FAILED;
+	outcome->failure = exit_status_of(error->kind);
+	if (request->as_flock && of_lock_call && error->errnum != 0)
+		text = strerror(error->errnum); /* flock(1)'s words */
+	complain("%s: %s", label, text);
+	status_fd_event("failed %d", outcome->failure);
+}
+
+/* As "$0" is, in a script that locks itself, if it was started by "sh script". */
+static bool is_here(const char *name)
+{
+	return strchr(name, '/') == NULL && access(name, F_OK) == 0;
+}
+
+static void say_not_run(const struct request *request, int errnum)
+{
+	const char *reason = strerror(errnum);
+	char **command = request->command;
+
+	if (command == NULL)
+		complain("%s: cannot fork the process that holds it: %s", request->label, reason);
+	else if (request->as_flock)
+		complain("failed to execute %s: %s", command[0], reason);
+	else if (errnum == ENOENT && command[1] == NULL && strpbrk(command[0], " \t\n") != NULL)
+		complain("%s: cannot run: %s; a shell command stands behind -c", command[0],
+		    reason);
+	else if (errnum == ENOENT && is_here(command[0]))
+		complain("%s: cannot run: %s; it is here, and not in PATH: start it as ./%s",
+		    command[0], reason, command[0]);
+	else
+		complain("%s: cannot run: %s", command[0], reason);
+}
+
+static int status_not_run(const struct request *request, int errnum)
+{
+	if (request->command == NULL)
+		return EXIT_SYSTEM;
+	if (request->as_flock)
+		return errnum == ENOMEM ? EXIT_SYSTEM : EXIT_UNAVAILABLE;
+	return errnum == ENOENT ? EXIT_NOTFOUND : EXIT_NOTRUN;
+}
+
+static void say_limit(const struct request *request, const struct result *command)
+{
+	const char *sent = request->signal == 0 ? "TERM" : request->signal_text;
+
+	if (command->limit == LIMIT_KILLS && request->signal != SIGKILL && request->kill_after > 0)
+		sent = "a signal, and then KILL";
+	complain("%s: the command has run for longer than --run-timeout, and was sent %s",
+	    request->label, sent);
+}
+
+void outcome_ended(const struct run_outcome *outcome, const struct request *request)
+{
+	const struct result *command = &outcome->command;
+	char text[40];
+
+	end_text(outcome, text, sizeof text);
+	if (command->how == ENDED_NOT_RUN) {
+		status_fd_event("%s", text);
+		say_not_run(request, command->code);
+		return;
+	}
+	if (limit_reached(outcome)) {
+		status_fd_event("run-timeout");
+		if (!request->quiet)
+			say_limit(request, command);
+	}
+	status_fd_event("%s held=" STATUS_FD_SECONDS, text, STATUS_FD_TIME(outcome->held));
+}
+
+void outcome_if_lost(struct run_outcome *outcome, const struct request *request,
+    const struct lock *locks, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (!locks[i].end.lost)
+			continue;
+		outcome->lost = true;
+		if (!locks[i].end.lost_said)
+			complain("%s: the lock was lost while the command ran",
+			    messages_label(request, &locks[i]));
+		status_fd_event("lost");
+	}
+}
+
+/* ---- the exit status ---- */
+
+/* The limit did not end it if semlock received the same signal (128+n), or it took SIGKILL (137, as
+ * with timeout(1)). */
+static bool ended_by_limit(const struct result *command)
+{
+	if (command->received)
+		return false;
+	return command->limit == LIMIT_REACHED ||
+	       (command->limit == LIMIT_KILLS && command->how == ENDED_EXIT);
+}
+
+static int status_of_command(const struct result *command, const struct request *request)
+{
+	if (command->how == ENDED_NOT_RUN)
+		return status_not_run(request, command->code);
+	if (ended_by_limit(command))
+		return EXIT_RUNTIMEOUT;
+	return command->how == ENDED_SIGNAL ? 128 + command->code : command->code;
+}
+
+int outcome_status(const struct run_outcome *outcome, const struct request *request)
+{
+	if (outcome->lost)
+		return EXIT_LOST;
+	switch (outcome->end) {
+	case RUN_GOES_ON:
+		break;
+	case RUN_BUSY:
+		return outcome->busy == BUSY_TOGGLED ? EXIT_SUCCESS : request->busy_status;
+	case RUN_FAILED:
+		return outcome->failure;
+	case RUN_ENDED:
+		return status_of_command(&outcome->command, request);
+	}
+	return EXIT_SUCCESS;
+}
+
+int outcome_die(const struct run_outcome *outcome, int status)
+{
+	sigset_t set;
+
+	if (outcome->signal == 0 || status != 128 + outcome->signal)
+		return status;
+	set = signals_only(outcome->signal);
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(outcome->signal, SIG_DFL);
+	raise(outcome->signal);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	return status;
+}
