@@ -3,68 +3,88 @@ bin_PROGRAMS += semlock
 semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
 # Everything but main, for tests to be linked with.
 SEMLOCK_PARTS_SOURCES = \
-	src/lock/attempt.c src/lock/attempt.h \
-	src/owners/open_locks.c \
-	src/run/start.c src/run/start.h \
-	src/sys/crash_points.c src/sys/crash_points.h \
-	src/sys/deadline.c src/sys/deadline.h src/protocol/lease_schedule.h src/protocol/locksmith_words.h \
-	src/sys/files.c src/sys/files.h \
-	src/run/outcome.c src/run/outcome.h \
-	src/run/hold_time.c src/run/hold_time.h \
-	src/report/status_fd.c src/report/status_fd.h \
-	src/lock/held_mode.c src/lock/held_mode.h \
-	src/sys/open_fds.c src/sys/open_fds.h \
-	src/run/hold.c src/run/hold.h src/methods/file/owner_record.c src/methods/file/owner_record.h \
-	src/owners/kernel_owners.c \
-	src/methods/file/heartbeat.c \
-	src/methods/server/lease.c src/methods/server/lease.h \
-	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \
-	src/lock/lock.h \
-	src/lock/taking.c src/lock/taking.h src/lock/conversion.c src/lock/conversion.h \
-	src/methods/kernel/lockfile.c \
-	src/methods/server/locksmith.c src/methods/server/locksmith.h \
-	src/sys/memory.c src/sys/memory.h \
-	src/sys/file_system.c src/sys/file_system.h \
+	src/cli/check_options.c src/cli/check_options.h \
 	src/cli/named_lock.c src/cli/named_lock.h \
-	src/owners/nesting.c \
-	src/run/acquire.c src/run/acquire.h \
-	src/owners/owners_list.c src/owners/owners.h src/owners/owners_look.c src/owners/sources.h \
-	src/cli/options.def src/cli/option_table.c src/cli/option_table.h \
-	src/cli/options.c src/cli/options.h src/cli/unknown_option.c src/cli/unknown_option.h \
-	src/cli/operands.c src/cli/operands.h src/cli/reading.h \
-	src/cli/rules.def src/cli/check_options.c src/cli/check_options.h \
-	src/sys/signals.c src/sys/signals.h \
-	src/cli/read_request.c src/cli/read_request.h src/cli/request.h \
-	src/sys/process.c src/sys/process.h \
-	src/run/log.c src/run/log.h \
-	src/run/observer.c src/run/observer.h \
-	src/lock/queue.c src/lock/queue.h src/lock/queue_trust.c \
-	src/run/subreaper.c src/run/subreaper.h \
-	src/preempt/target_list.c src/preempt/target_list.h \
-	src/preempt/preempt.c src/preempt/preempt.h \
-	src/report/error.c src/report/error.h \
-	src/owners/record_owners.c \
-	src/run/run.c src/run/run.h \
-	src/owners/owner_text.c \
-	src/lock/lockset.c src/lock/lockset.h \
-	src/lock/slots.c src/lock/slots.h \
-	src/preempt/targets.c src/preempt/targets.h \
-	src/report/text.c src/report/text.h \
-	src/owners/server_owners.c \
+	src/cli/operands.c src/cli/operands.h \
+	src/cli/option_table.c src/cli/option_table.h \
+	src/cli/options.c src/cli/options.def src/cli/options.h \
+	src/cli/read_request.c src/cli/read_request.h \
+	src/cli/reading.h \
+	src/cli/request.h \
+	src/cli/rules.def \
+	src/cli/unknown_option.c src/cli/unknown_option.h \
 	src/cli/usage.c src/cli/usage.h \
 	src/cli/values.c src/cli/values.h \
+	src/lock/attempt.c src/lock/attempt.h \
+	src/lock/conversion.c src/lock/conversion.h \
+	src/lock/held_mode.c src/lock/held_mode.h \
+	src/lock/lock.h \
+	src/lock/lockset.c src/lock/lockset.h \
+	src/lock/method.h \
+	src/lock/queue.c src/lock/queue.h \
+	src/lock/queue_trust.c src/lock/queue_trust.h \
+	src/lock/slots.c src/lock/slots.h \
+	src/lock/taking.c src/lock/taking.h \
+	src/methods/file/filemethods.h \
+	src/methods/file/heartbeat.c \
+	src/methods/file/lockdir.c \
+	src/methods/file/mkdir.c \
+	src/methods/file/owner_record.c src/methods/file/owner_record.h \
+	src/methods/file/plainfile.c \
+	src/methods/file/publish.c \
+	src/methods/file/rename.c \
+	src/methods/file/symlink.c \
+	src/methods/file/takeover.c \
+	src/methods/kernel/fcntl.c \
+	src/methods/kernel/flock.c \
+	src/methods/kernel/kernel_methods.h \
+	src/methods/kernel/lockfile.c src/methods/kernel/lockfile.h \
+	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \
+	src/methods/server/lease.c src/methods/server/lease.h \
+	src/methods/server/locksmith.c src/methods/server/locksmith.h \
+	src/methods/server/scheme.c src/methods/server/scheme.h \
+	src/methods/server/server.c src/methods/server/server.h \
+	src/methods/server/server_inherited.c src/methods/server/server_inherited.h \
+	src/methods/table.c src/methods/table.h \
+	src/owners/kernel_owners.c \
+	src/owners/nesting.c \
+	src/owners/open_locks.c \
+	src/owners/owner_text.c \
+	src/owners/owners.h \
+	src/owners/owners_list.c \
+	src/owners/owners_look.c \
+	src/owners/record_owners.c \
+	src/owners/server_owners.c \
+	src/owners/sources.h \
 	src/owners/waiters.c \
+	src/preempt/preempt.c src/preempt/preempt.h \
+	src/preempt/target_list.c src/preempt/target_list.h \
+	src/preempt/targets.c src/preempt/targets.h \
+	src/protocol/lease_schedule.h \
+	src/protocol/locksmith_words.h \
+	src/report/compiler.h \
+	src/report/error.c src/report/error.h \
+	src/report/status_fd.c src/report/status_fd.h \
+	src/report/text.c src/report/text.h \
+	src/run/acquire.c src/run/acquire.h \
+	src/run/hold.c src/run/hold.h \
+	src/run/hold_time.c src/run/hold_time.h \
+	src/run/log.c src/run/log.h \
+	src/run/observer.c src/run/observer.h \
+	src/run/outcome.c src/run/outcome.h \
+	src/run/run.c src/run/run.h \
+	src/run/start.c src/run/start.h \
+	src/run/subreaper.c src/run/subreaper.h \
 	src/run/supervise.c src/run/supervise.h \
 	src/run/who.c src/run/who.h \
-	src/lock/method.h src/methods/table.c \
-	src/methods/kernel/flock.c src/methods/kernel/kernel_methods.h \
-	src/methods/kernel/fcntl.c  \
-	src/methods/file/takeover.c \
-	src/methods/file/filemethods.h \
-	src/methods/file/lockdir.c src/methods/file/publish.c \
-	src/methods/file/plainfile.c src/methods/file/mkdir.c \
-	src/methods/server/server.c src/methods/server/server.h \
-	src/methods/file/rename.c src/methods/file/symlink.c
+	src/sys/crash_points.c src/sys/crash_points.h \
+	src/sys/deadline.c src/sys/deadline.h \
+	src/sys/file_system.c src/sys/file_system.h \
+	src/sys/files.c src/sys/files.h \
+	src/sys/memory.c src/sys/memory.h \
+	src/sys/open_fds.c src/sys/open_fds.h \
+	src/sys/process.c src/sys/process.h \
+	src/sys/signals.c src/sys/signals.h
 
 # configure --enable-static-binary
 semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)

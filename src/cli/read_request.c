@@ -10,7 +10,7 @@
 #include "cli/read_request.h"
 #include "cli/reading.h"
 #include "methods/kernel/kernel_methods.h"
-#include "methods/server/server.h"
+#include "methods/server/scheme.h"
 #include "report/error.h"
 #include "sys/memory.h"
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "methods/table.h"
 #include "cli/option_table.h"
 #include "cli/usage.h"
 #include "cli/values.h"

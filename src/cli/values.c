@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "methods/table.h"
 #include "cli/values.h"
 #include "lock/lock.h"
 #include "report/error.h"

@@ -108,10 +108,4 @@ struct method {
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
 };
 
-/* The method called NAME, or NULL. */
-const struct method *method_named(const char *name);
-
-/* The N-th method, from 0; NULL past the last. */
-const struct method *method_nth(unsigned n);
-
 #endif

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lock/queue.h"
+#include "lock/queue_trust.h"
 #include "sys/deadline.h"
 #include "sys/files.h"
 

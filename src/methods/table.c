@@ -6,7 +6,7 @@
 
 #include "methods/file/filemethods.h"
 #include "methods/kernel/kernel_methods.h"
-#include "lock/method.h"
+#include "methods/table.h"
 
 /* In the order of --help. */
 static const struct method *const methods[] = {

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "methods/server/server.h"
+#include "methods/server/server_inherited.h"
 #include "owners/sources.h"
 
 /* The part of LOCK's bytes that HOLDER has.  A lock without a range is all bytes; one of another

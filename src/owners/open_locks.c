@@ -13,7 +13,7 @@
 #include "lock/queue.h"
 #include "methods/file/owner_record.h"
 #include "methods/server/locksmith.h"
-#include "methods/server/server.h"
+#include "methods/server/scheme.h"
 #include "owners/sources.h"
 
 #define QUEUES QUEUE_DIRECTORY "/semlock-"

@@ -6,8 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "methods/table.h"
 #include "methods/kernel/kernel_methods.h"
-#include "methods/server/server.h"
+#include "methods/server/scheme.h"
 #include "owners/sources.h"
 #include "sys/file_system.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "methods/table.h"
 #include "methods/file/filemethods.h"
 #include "owners/sources.h"
 

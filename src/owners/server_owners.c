@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "methods/server/locksmith.h"
+#include "methods/server/scheme.h"
 #include "methods/server/server.h"
 #include "owners/sources.h"
 #include "report/text.h"

@@ -7,11 +7,7 @@
 #include <stdnoreturn.h>
 #include <unistd.h>
 
-#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
-
-/* A function that few starts call: kept apart from those that every start calls, so that these
- * share few pages of code and of stack. */
-#define COLD __attribute__((cold, noinline))
+#include "report/compiler.h"
 
 /* Every exit status of semlock's own.  The command's status is passed through unchanged, and may be
  * the same number: standard error and --status-fd tell the two apart. */

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "methods/server/server.h"
+#include "methods/server/scheme.h"
 #include "owners/owners.h"
 #include "report/text.h"
 #include "run/who.h"

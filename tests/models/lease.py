@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Locks on etcd (src/locksmith/etcd/etcd_key.h), and the timer on the lease (src/methods/server/lease.h).
+"""Locks on etcd (src/locksmith/etcd/etcd_key.h), and the timer on the lease (src/methods/server/lease.c).
 
 Keys in the order of their creation, each under a lease. A client whose key has nothing before it puts it as the
 holder's, under a lease that was never renewed, and may then run its command until its own clock says that the lease

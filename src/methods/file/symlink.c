@@ -22,7 +22,7 @@
 #include "methods/file/filemethods.h"
 
 /* The link that has the lock's name. */
-struct existing {
+struct link_seen {
 	char target[RECORD_LIMIT + 1];
 	size_t length; /* bytes of TARGET */
 	struct record record;
@@ -31,7 +31,7 @@ struct existing {
 
 /* Returns false, with errno set, if it cannot be read: as the functions below, which set it to
  * ENOENT if the link has another target. */
-static bool read_target(const struct lock *lock, struct existing *existing)
+static bool read_target(const struct lock *lock, struct link_seen *existing)
 {
 	ssize_t length = readlinkat(lock->files.directory, lock->id.entry, existing->target,
 	    sizeof existing->target);
@@ -40,9 +40,9 @@ static bool read_target(const struct lock *lock, struct existing *existing)
 	return length >= 0;
 }
 
-static bool is_unchanged(const struct lock *lock, const struct existing *existing)
+static bool is_unchanged(const struct lock *lock, const struct link_seen *existing)
 {
-	struct existing now;
+	struct link_seen now;
 
 	if (!read_target(lock, &now))
 		return false;
@@ -53,7 +53,7 @@ static bool is_unchanged(const struct lock *lock, const struct existing *existin
 
 static bool is_ours(const struct lock *lock)
 {
-	struct existing ours;
+	struct link_seen ours;
 
 	ours.length = record_write_line(&lock->files.state->record, ours.target);
 	return is_unchanged(lock, &ours);
@@ -104,7 +104,7 @@ static void guard_leave(const struct lock *lock, int guard, const char *name)
 
 /* ---- taking the lock ---- */
 
-static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
+static enum verdict symlink_judge(struct lock *lock, struct link_seen *existing)
 {
 	record_read(&existing->record, existing->target, existing->length);
 	if (lockdir_status(lock, lock->files.directory, lock->id.entry, &existing->status) != 0)
@@ -114,7 +114,7 @@ static enum verdict symlink_judge(struct lock *lock, struct existing *existing)
 
 /* S4: judge again under the guard.  The same record means the same holder, and a dead one stays
  * dead; but with --stale the holder may have given a sign of life before we had the guard. */
-static bool still_allowed(struct lock *lock, struct existing *existing)
+static bool still_allowed(struct lock *lock, struct link_seen *existing)
 {
 	return is_unchanged(lock, existing) &&
 	       (lock->spec->stale == 0 ||
@@ -124,7 +124,7 @@ static bool still_allowed(struct lock *lock, struct existing *existing)
 /* S3 to S6: take the guard, judge again, remove the link, leave the guard.  The holder has been
  * found dead BEFORE the record is compared under the guard.  A process needs the guard for a moment
  * only, unless it has been stopped; meanwhile the holder may release the lock. */
-static enum outcome symlink_take_over(struct lock *lock, struct existing *existing, enum wait wait,
+static enum outcome symlink_take_over(struct lock *lock, struct link_seen *existing, enum wait wait,
     struct error *error)
 {
 	char name[NAME_SIZE];
@@ -157,7 +157,7 @@ static int symlink_cannot_read(const struct lock *lock, struct error *error)
 
 /* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock
  * has removed the lock.  That semlock's end comes too late for a wake-up: poll first. */
-static enum outcome await_holder(struct lock *lock, const struct existing *existing)
+static enum outcome await_holder(struct lock *lock, const struct link_seen *existing)
 {
 	const struct record *record = &existing->record;
 	enum outcome outcome = foreign_holder_await(lock, record->pid, record->kind == RECORD_FULL);
@@ -177,7 +177,7 @@ static enum outcome await_holder(struct lock *lock, const struct existing *exist
 /* S2: read and judge what has the name; wait while its holder lives. */
 static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	struct existing existing;
+	struct link_seen existing;
 	enum verdict verdict;
 
 	if (!read_target(lock, &existing))
@@ -210,7 +210,7 @@ static enum outcome symlink_publish(struct lock *lock, struct error *error)
 
 static enum outcome symlink_idle(struct lock *lock, struct error *error)
 {
-	struct existing existing;
+	struct link_seen existing;
 
 	(void)error;
 	if (!read_target(lock, &existing))
@@ -255,7 +255,7 @@ static void symlink_beat(struct lock *lock)
 
 static int symlink_inspect(const struct lock *lock, struct lock_info *info, struct error *error)
 {
-	struct existing existing;
+	struct link_seen existing;
 
 	if (!read_target(lock, &existing) ||
 	    fstatat(lock->files.directory, lock->id.entry, &info->status, AT_SYMLINK_NOFOLLOW) != 0)

@@ -22,7 +22,7 @@
  * keep its maker out of it for ever. */
 #define GRACE (2 * SECOND)
 
-struct existing {
+struct object_seen {
 	int fd;
 	struct stat status;
 	struct record record;
@@ -226,7 +226,8 @@ static int open_name(const struct lock *lock)
 }
 
 /* I1: open what has the lock's name.  TAKEN: it is open as EXISTING->fd. */
-static enum outcome open_existing(struct lock *lock, struct existing *existing, struct error *error)
+static enum outcome open_existing(struct lock *lock, struct object_seen *existing,
+    struct error *error)
 {
 	existing->fd = open_name(lock);
 	if (existing->fd < 0)
@@ -239,7 +240,7 @@ static enum outcome open_existing(struct lock *lock, struct existing *existing, 
 	return TAKEN;
 }
 
-static enum verdict judge_existing(struct lock *lock, struct existing *existing)
+static enum verdict judge_existing(struct lock *lock, struct object_seen *existing)
 {
 	lock->files.state->object->read(existing->fd, &existing->record);
 	if (lockdir_status(lock, existing->fd, "", &existing->status) != 0)
@@ -266,7 +267,7 @@ static bool has_record_lock(int fd)
 
 /* I3: flock the object.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release
  * or death. */
-static enum outcome flock_existing(struct lock *lock, struct existing *existing, enum wait wait)
+static enum outcome flock_existing(struct lock *lock, struct object_seen *existing, enum wait wait)
 {
 	if (call_try_flock(existing->fd) == 0)
 		return lock->files.state->local && has_record_lock(existing->fd)
@@ -281,7 +282,7 @@ static enum outcome flock_existing(struct lock *lock, struct existing *existing,
 }
 
 /* I6: remove the name.  In a sticky directory only the owner may remove it. */
-static enum outcome remove_existing(struct lock *lock, const struct existing *existing,
+static enum outcome remove_existing(struct lock *lock, const struct object_seen *existing,
     enum wait wait, struct error *error)
 {
 	if (lock->files.state->object->remove(lock, existing->fd) != 0 && errno != ENOENT) {
@@ -299,16 +300,16 @@ static enum outcome remove_existing(struct lock *lock, const struct existing *ex
 	return AGAIN;
 }
 
-static enum outcome await_holder(struct lock *lock, const struct existing *existing, enum wait wait,
-    enum verdict verdict)
+static enum outcome await_holder(struct lock *lock, const struct object_seen *existing,
+    enum wait wait, enum verdict verdict)
 {
 	pid_t holder = wait == SLEEP && verdict == ALIVE ? record_awaited(&existing->record) : 0;
 
 	return takeover_wait(lock, existing->fd, wait, holder);
 }
 
-static enum outcome examine_existing(struct lock *lock, struct existing *existing, enum wait wait,
-    struct error *error)
+static enum outcome examine_existing(struct lock *lock, struct object_seen *existing,
+    enum wait wait, struct error *error)
 {
 	enum verdict verdict = judge_existing(lock, existing); /* I2: judge its record */
 	enum outcome outcome;
@@ -338,7 +339,7 @@ static enum outcome examine_existing(struct lock *lock, struct existing *existin
 
 enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
-	struct existing existing = {.fd = -1};
+	struct object_seen existing = {.fd = -1};
 	enum outcome outcome = open_existing(lock, &existing, error);
 
 	if (outcome == TAKEN)
@@ -352,7 +353,7 @@ enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *e
 
 enum outcome takeover_idle(struct lock *lock, struct error *error)
 {
-	struct existing existing = {.fd = -1};
+	struct object_seen existing = {.fd = -1};
 	enum outcome outcome = open_existing(lock, &existing, error);
 	bool idle = outcome == AGAIN;
 

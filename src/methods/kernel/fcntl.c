@@ -21,10 +21,11 @@
 
 #include "lock/lock.h"
 #include "methods/kernel/kernel_methods.h"
+#include "sys/deadline.h"
 
 static enum outcome outcome_of(int result)
 {
-	static const struct timespec a_moment = {0, 10000000};
+	static const struct timespec before_next_try = {0, 10 * MILLISECOND};
 
 	if (result == 0)
 		return TAKEN;
@@ -34,7 +35,7 @@ static enum outcome outcome_of(int result)
 		return FAILED;
 	/* EDEADLK: the kernel's search for deadlocks ends at ten processes, and can be wrong.  No
 	 * lock was taken: try again. */
-	nanosleep(&a_moment, NULL);
+	nanosleep(&before_next_try, NULL);
 	return BUSY;
 }
 

@@ -12,7 +12,7 @@
 #include "lock/attempt.h"
 #include "lock/lock.h"
 #include "lock/queue.h"
-#include "methods/kernel/kernel_methods.h"
+#include "methods/kernel/lockfile.h"
 #include "methods/kernel/safe_open.h"
 #include "sys/crash_points.h"
 #include "sys/file_system.h"

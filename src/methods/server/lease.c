@@ -224,7 +224,7 @@ int lease_guard(const struct guard *guard, struct error *error)
  * does not die: it forks faster than the search finds it, or the kernel keeps it from ending. */
 static void stop_leftovers(struct lease *lease)
 {
-	static const struct timespec a_moment = {0, 20 * MILLISECOND};
+	static const struct timespec between_looks = {0, 20 * MILLISECOND};
 	int64_t now = clock_boottime();
 	int64_t since = now > lease->kill_at ? now : lease->kill_at;
 	bool left = true, reaped;
@@ -236,7 +236,7 @@ static void stop_leftovers(struct lease *lease)
 		 * once when it is to be killed, or its child has forked as well. */
 		reaped = pipe_holders_reap();
 		if (!reaped || now < lease->kill_at)
-			nanosleep(&a_moment, NULL);
+			nanosleep(&between_looks, NULL);
 		reaped = pipe_holders_reap() || reaped;
 		/* While one of them lives, keep IN open: at the end of its input the helper removes
 		 * what keeps the next holder waiting. */

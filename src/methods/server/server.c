@@ -3,18 +3,12 @@
  * locksmith.h. */
 #include <config.h>
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "report/text.h"
@@ -22,7 +16,6 @@
 #include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
-#include "sys/process.h"
 
 /* Beyond the end of -w, semlock waits GRACE for the helper's message.  With -n, or a short -w, the
  * helper has TRY_LIMIT to reach the server.  In ns. */
@@ -392,140 +385,3 @@ const struct method method_on_server = {
     .release = server_release,
     .stuck_reason = server_stuck_reason,
 };
-
-/* ---- which names are URLs, SCHEME://...? ---- */
-
-/* The length of NAME's scheme, which END follows ("://"): of "ETCD://h/x", 4; 0: there is none. */
-static size_t scheme_length(const char *name, const char *end)
-{
-	size_t length =
-	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
-
-	return isalpha((unsigned char)*name) && length < SCHEME_SIZE &&
-	               strncmp(name + length, end, strlen(end)) == 0
-	           ? length
-	           : 0;
-}
-
-static void lower_case(char *scheme, const char *name, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		scheme[i] = (char)tolower((unsigned char)name[i]);
-	scheme[length] = '\0';
-}
-
-bool server_mistyped(const char *name)
-{
-	size_t length = scheme_length(name, ":");
-	char scheme[SCHEME_SIZE], path[PATH_MAX];
-	const char *directory;
-
-	if (length == 0 || strncmp(name + length, "://", 3) == 0)
-		return false;
-	lower_case(scheme, name, length);
-	for (unsigned n = 0; (directory = locksmith_directory(n)) != NULL; n++) {
-		snprintf(path, sizeof path, "%s/%s%s", directory, LOCKSMITH_PREFIX, scheme);
-		if (access(path, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
-const struct method *server_method(const char *name)
-{
-	static struct known {
-		struct method method;
-		char scheme[SCHEME_SIZE];
-		struct known *next;
-	} * all;
-	size_t length = scheme_length(name, "://");
-	struct known *known = all;
-
-	if (length == 0)
-		return NULL;
-	while (known != NULL &&
-	       (strncasecmp(known->scheme, name, length) != 0 || known->scheme[length] != '\0'))
-		known = known->next;
-	if (known != NULL)
-		return &known->method;
-	known = calloc(1, sizeof *known);
-	if (known == NULL)
-		return &method_on_server; /* out of memory: never lock a file of that name */
-	lower_case(known->scheme, name, length);
-	known->method = method_on_server;
-	known->method.name = known->scheme;
-	known->next = all;
-	all = known;
-	return &known->method;
-}
-
-/* ---- is this process run under the lock?  Its command inherits the write end of the helper's
- * input ---- */
-
-/* The descriptor of this process that writes to the pipe INPUT, or to any pipe (NULL); -1: none.
- * With --hold, semlock reads from a pipe of its caller's. */
-static int inherited_end(const struct stat *input)
-{
-	DIR *fds = opendir("/proc/self/fd");
-	struct dirent *entry;
-	struct stat file;
-	int found = -1;
-
-	while (fds != NULL && found < 0 && (entry = readdir(fds)) != NULL) {
-		int fd = (int)strtol(entry->d_name, NULL, 10);
-
-		if (fd > STDERR_FILENO && fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
-		    (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY &&
-		    (input == NULL ||
-			(file.st_dev == input->st_dev && file.st_ino == input->st_ino)))
-			found = fd;
-	}
-	if (fds != NULL)
-		closedir(fds);
-	return found;
-}
-
-struct helper_search {
-	const char *url;
-	enum inherited *mode;
-	int fd;
-};
-
-static bool see_process(pid_t pid, void *context)
-{
-	struct helper_search *search = context;
-	struct process process;
-	const char *word, *last = "";
-	struct stat input;
-	char path[40];
-	int fd;
-
-	/* The pipe first: to read of each process who it is would cost a start more than all the
-	 * rest. */
-	snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)pid);
-	if (stat(path, &input) != 0 || !S_ISFIFO(input.st_mode) ||
-	    (fd = inherited_end(&input)) < 0 || !process_read(pid, &process))
-		return true;
-	*search->mode = INHERITED_EXCLUSIVE;
-	for (size_t i = 0; i < process.command_length; i += strlen(word) + 1) {
-		last = word = process.command + i;
-		if (strcmp(word, "--mode=shared") == 0)
-			*search->mode = INHERITED_SHARED;
-		else if (strncmp(word, "--slots=", strlen("--slots=")) == 0)
-			*search->mode = INHERITED_SLOT;
-	}
-	if (strcmp(last, search->url) == 0)
-		search->fd = fd;
-	return search->fd < 0;
-}
-
-int server_inherited(const char *url, enum inherited *mode)
-{
-	struct helper_search search = {url, mode, -1};
-
-	/* Most processes have no pipe but their standard descriptors: only for those that do, all
-	 * processes are looked at. */
-	if (inherited_end(NULL) >= 0)
-		process_each(see_process, &search);
-	return search.fd;
-}

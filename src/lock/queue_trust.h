@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* lock/queue_trust.h - the file that tickets are drawn from: shared memory named after the lock, as
+ * open as the lock.
+ *
+ * Any local user can make a file of that name first.  It is used only if no user can open it that
+ * cannot open the lock, and if a user of the lock made it; otherwise it is removed, where that is
+ * permitted. */
+#ifndef SEMLOCK_LOCK_QUEUE_TRUST_H
+#define SEMLOCK_LOCK_QUEUE_TRUST_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "lock/lock.h"
+
+enum { QUEUE_PATH_SIZE = 96 };
+
+/* The processes that can open a lock, and so its queue: of all users (0666), of GROUP (0660), or of
+ * the lock's owner (0600).  It is looked up once: zero, then known. */
+struct openness {
+	bool known;
+	mode_t mode;
+	gid_t group;
+};
+
+enum trust {
+	TRUSTED,
+	REMOVED, /* trusted, but without a name: newcomers do not find it */
+	NOT_TRUSTED
+};
+
+/* Put the path of LOCK's queue file into PATH, whether the file exists or not.  A write lock on its
+ * byte N is ticket N: twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, and
+ * QUEUE_ORDINARY more unless it comes first (--first, --replace). */
+void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
+
+/* Open LOCK's queue file.  Returns a descriptor, or -1 with errno set: ENOENT, there is none. */
+int queuefile_open(const struct lock *lock);
+
+/* Open it, or make it, OPEN as LOCK is.  Returns a descriptor, or -1 with errno set. */
+int queuefile_open_or_create(const struct lock *lock, struct openness *open);
+
+/* May FD, open as LOCK's queue file, be used? */
+enum trust queuefile_check(int fd, const struct lock *lock, struct openness *open);
+
+/* Remove the name of LOCK's queue file.  Returns 0, or -1 with errno set. */
+int queuefile_remove(const struct lock *lock);
+
+/* Remove from LOCK's queue's name whatever is there, a link and a directory as well.  Returns 0, or
+ * -1 with errno set: most likely another user put it there. */
+int queuefile_clear(const struct lock *lock);
+
+#endif

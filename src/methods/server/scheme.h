@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* methods/server/scheme.h - which names are URLs, SCHEME://...? */
+#ifndef SEMLOCK_METHODS_SERVER_SCHEME_H
+#define SEMLOCK_METHODS_SERVER_SCHEME_H
+
+#include <stdbool.h>
+
+#include "lock/method.h"
+
+/* Longer than any scheme, with its NUL. */
+enum { SCHEME_SIZE = 32 };
+
+/* The method for NAME, a URL; its name is the scheme in small letters.  NULL: NAME is no URL. */
+const struct method *server_method(const char *name);
+
+/* True if NAME is no URL, but begins with the scheme of an installed helper and a colon. */
+bool server_mistyped(const char *name);
+
+#endif

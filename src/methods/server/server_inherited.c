@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "methods/server/server_inherited.h"
+#include "sys/process.h"
+
+/* The descriptor of this process that writes to the pipe INPUT, or to any pipe (NULL); -1: none.
+ * With --hold, semlock reads from a pipe of its caller's. */
+static int inherited_end(const struct stat *input)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	struct dirent *entry;
+	struct stat file;
+	int found = -1;
+
+	while (fds != NULL && found < 0 && (entry = readdir(fds)) != NULL) {
+		int fd = (int)strtol(entry->d_name, NULL, 10);
+
+		if (fd > STDERR_FILENO && fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
+		    (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY &&
+		    (input == NULL ||
+			(file.st_dev == input->st_dev && file.st_ino == input->st_ino)))
+			found = fd;
+	}
+	if (fds != NULL)
+		closedir(fds);
+	return found;
+}
+
+struct helper_search {
+	const char *url;
+	enum inherited *mode;
+	int fd;
+};
+
+static bool see_process(pid_t pid, void *context)
+{
+	struct helper_search *search = context;
+	struct process process;
+	const char *word, *last = "";
+	struct stat input;
+	char path[40];
+	int fd;
+
+	/* The pipe first: to read of each process who it is would cost a start more than all the
+	 * rest. */
+	snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)pid);
+	if (stat(path, &input) != 0 || !S_ISFIFO(input.st_mode) ||
+	    (fd = inherited_end(&input)) < 0 || !process_read(pid, &process))
+		return true;
+	*search->mode = INHERITED_EXCLUSIVE;
+	for (size_t i = 0; i < process.command_length; i += strlen(word) + 1) {
+		last = word = process.command + i;
+		if (strcmp(word, "--mode=shared") == 0)
+			*search->mode = INHERITED_SHARED;
+		else if (strncmp(word, "--slots=", strlen("--slots=")) == 0)
+			*search->mode = INHERITED_SLOT;
+	}
+	if (strcmp(last, search->url) == 0)
+		search->fd = fd;
+	return search->fd < 0;
+}
+
+int server_inherited(const char *url, enum inherited *mode)
+{
+	struct helper_search search = {url, mode, -1};
+
+	/* Most processes have no pipe but their standard descriptors: only for those that do, all
+	 * processes are looked at. */
+	if (inherited_end(NULL) >= 0)
+		process_each(see_process, &search);
+	return search.fd;
+}
