@@ -56,7 +56,8 @@ PACKAGE_TESTS = \
 	contrib/packaging/debian/tests/semlock \
 	contrib/packaging/debian/tests/semlock-locksmith-etcd \
 	contrib/packaging/debian/tests/semlock-locksmith-ftp \
-	contrib/packaging/debian/tests/semlock-locksmith-postgresql
+	contrib/packaging/debian/tests/semlock-locksmith-postgresql \
+	contrib/packaging/debian/tests/semlock-locksmith-s3
 EXTRA_DIST += \
 	contrib/packaging/build \
 	contrib/packaging/debian/changelog \
@@ -69,6 +70,7 @@ EXTRA_DIST += \
 	contrib/packaging/debian/semlock-locksmith-etcd.install contrib/packaging/debian/semlock-locksmith-etcd.links \
 	contrib/packaging/debian/semlock-locksmith-ftp.install contrib/packaging/debian/semlock-locksmith-ftp.links \
 	contrib/packaging/debian/semlock-locksmith-postgresql.install contrib/packaging/debian/semlock-locksmith-postgresql.links \
+	contrib/packaging/debian/semlock-locksmith-s3.install contrib/packaging/debian/semlock-locksmith-s3.links \
 	contrib/packaging/debian/semlock.docs \
 	contrib/packaging/debian/semlock.install contrib/packaging/debian/semlock.lintian-overrides \
 	contrib/packaging/debian/semlock.manpages \

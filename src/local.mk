@@ -132,7 +132,13 @@ LOCKSMITH_POSTGRESQL = \
 	src/locksmith/postgresql/query.c src/locksmith/postgresql/query.h \
 	src/locksmith/postgresql/schema.c src/locksmith/postgresql/schema.h \
 	src/locksmith/postgresql/session.c src/locksmith/postgresql/session.h
-
+LOCKSMITH_S3 = $(LOCKSMITH_CURL) \
+	src/locksmith/s3/aws_login.c src/locksmith/s3/aws_login.h \
+	src/locksmith/s3/aws_settings.c src/locksmith/s3/aws_settings.h \
+	src/locksmith/s3/s3.c \
+	src/locksmith/s3/s3_lock.c src/locksmith/s3/s3_lock.h \
+	src/locksmith/s3/s3_request.c src/locksmith/s3/s3_request.h \
+	src/locksmith/s3/s3_wait.c src/locksmith/s3/s3_wait.h
 
 # PROGRAM-SCHEME is run for SCHEME://...: a program's further schemes are links to it.
 LOCKSMITH_LINKS =
@@ -157,6 +163,12 @@ endif
 semlock_locksmith_postgresql_SOURCES = $(LOCKSMITH_COMMON) $(LOCKSMITH_POSTGRESQL)
 semlock_locksmith_postgresql_CFLAGS = $(AM_CFLAGS) $(POSTGRESQL_CFLAGS)
 semlock_locksmith_postgresql_LDADD = $(POSTGRESQL_LIBS)
+if HAVE_S3
+libexec_PROGRAMS += semlock-locksmith-s3
+endif
+semlock_locksmith_s3_SOURCES = $(LOCKSMITH_COMMON) $(LOCKSMITH_S3)
+semlock_locksmith_s3_CFLAGS = $(AM_CFLAGS) $(S3_CFLAGS)
+semlock_locksmith_s3_LDADD = $(S3_LIBS)
 
 all-local: $(libexec_PROGRAMS)
 	@for link in $(LOCKSMITH_LINKS); do \

@@ -79,7 +79,7 @@ uses() {
 }
 
 @test "no modules of a program call each other in a circle" {
-	for program in semlock semlock_locksmith_{etcd,ftp,postgresql}; do
+	for program in semlock semlock_locksmith_{etcd,ftp,postgresql,s3}; do
 		[ "$program" != semlock ] || [ "$(uses semlock | wc -l)" -gt 200 ] || complain "no objects of $program"
 		uses "$program" | tsort 2>&1 >/dev/null | clean "$program: a circle:"
 	done

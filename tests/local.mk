@@ -44,7 +44,7 @@ torture: all tests/torture/torture$(EXEEXT)
 	@bash $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
 
 # make torture-remote SERVER=etcd-stop ROUNDS=200 SEED=1: the same for locks on a server
-SERVER = ftp sftp etcd etcd-kill etcd-stop postgresql redis
+SERVER = ftp sftp etcd etcd-kill etcd-stop postgresql s3 redis
 ROUNDS = 200
 HOLD = 0.02
 torture-remote: all
@@ -172,14 +172,18 @@ NETWORK_BATS = \
 	tests/locksmith/vanished.bats \
 	tests/locksmith/other-servers.bats \
 	tests/locksmith/redis.bats \
+	tests/locksmith/s3.bats \
 	tests/locksmith/helper-fuzz.bats \
 	tests/locksmith/helper-parts.bats \
 	tests/contrib/objects-on-a-server.bats
 
+# This one needs a server of 276 MB: contrib/check s3.
+RADOSGW_BATS = tests/locksmith/s3-radosgw.bats
+
 # These run only in a build with the helper for PostgreSQL.
 POSTGRESQL_BATS = tests/locksmith/postgresql-away.bats tests/locksmith/postgresql.bats tests/locksmith/postgresql-queue.bats
 
-BATS_FILES = $(LONG_BATS) $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS)
+BATS_FILES = $(LONG_BATS) $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS) $(RADOSGW_BATS)
 
 # The program that the tests call semlock; another one: make check SEMLOCK_TESTED=/path
 SEMLOCK_TESTED = $(abs_top_builddir)/semlock$(EXEEXT)
@@ -307,7 +311,7 @@ tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
 	src/locksmith/common/loop.c src/locksmith/common/options.c src/locksmith/common/protocol.c src/sys/deadline.c src/locksmith/common/url.c \
 	src/report/error.c src/report/text.c src/locksmith/curl/buffer.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_wire.c src/locksmith/etcd/protobuf.c \
 	src/locksmith/ftp/listing.c
-EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/remote-postgresql.bash tests/lib/servers/between.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash tests/lib/servers/redis.bash \
+EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/remote-postgresql.bash tests/lib/servers/between.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash tests/lib/servers/redis.bash tests/lib/servers/s3.bash tests/lib/servers/s3.py \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py tests/lib/engine.py
 

@@ -247,7 +247,7 @@ examples() {
 		printf '#!/bin/sh\nexit 0\n' >$name
 		chmod +x $name
 	done
-	for scheme in etcd postgresql sftp; do
+	for scheme in etcd postgresql s3 sftp; do
 		printf '#!/bin/bash\nexec "%s" "${@:1:$#-1}" "demo://%s"\n' "$SOURCE/contrib/locksmith-demo" "$PWD/remote.lock" \
 			>helpers/semlock-locksmith-$scheme
 		chmod +x helpers/semlock-locksmith-$scheme

@@ -38,6 +38,12 @@ gone_well() {
 	gone_well 48
 }
 
+@test "S3: four contenders, kills, stops, answers lost and refused: no overlap, and the tokens rise" {
+	[ -x "$LOCKSMITH_DIR/semlock-locksmith-s3" ] || skip "this build has no locks on S3"
+	SHAKE_EVERY=2 expect_status 0 torture s3 --rounds=12 --seed=4
+	gone_well 48
+}
+
 @test "Redis: four contenders, kills, stops, server restarts: no overlap, and the tokens rise" {
 	command -v redis-server >/dev/null || skip "no redis-server here"
 	SHAKE_EVERY=2 expect_status 0 torture redis --rounds=12 --seed=4

@@ -188,7 +188,7 @@ def contender(me):
             time.sleep(0.1)
 
 
-stale = [] if options["url"].startswith(("etcd", "postgresql", "redis")) else ["--stale=3"]
+stale = [] if options["url"].startswith(("etcd", "postgresql", "s3", "redis")) else ["--stale=3"]
 began = time.monotonic()
 threads = [threading.Thread(target=contender, args=(i,)) for i in range(int(options["contenders"]))]
 for t in threads:

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/curl/buffer.h"
+#include "locksmith/curl/transfer.h"
+#include "locksmith/s3/aws_login.h"
+#include "locksmith/s3/aws_settings.h"
+
+/* Where there is no such service, as on a machine that is none of Amazon's, nothing answers. */
+#define INSTANCE_TIMEOUT SECOND
+#define CONTAINER_TIMEOUT (5 * SECOND)
+#define RENEW_BEFORE 300 /* seconds before a role's login lapses; the next one is there by then */
+#define LEAST_RENEWAL 60 /* seconds between two requests for it */
+#define LONGEST_ANSWER 16384
+#define CONTAINER "http://169.254.170.2"
+#define INSTANCE "http://169.254.169.254"
+#define ROLES "/latest/meta-data/iam/security-credentials/"
+
+static struct {
+	struct aws_login login;
+	bool valid;
+	int64_t again; /* the moment to fetch the next one */
+} role;
+
+struct fetch {
+	const char *method; /* "GET", "PUT" */
+	const char *header; /* "": none */
+	int64_t until;
+	struct buffer answer;
+};
+
+/* Fetch URL.  Returns the status of the answer, or -1 with ERROR filled. */
+static long fetch(struct fetch *fetch, const char *url, struct error *error)
+{
+	struct transfer transfer;
+	struct curl_slist *headers = NULL;
+	long status = -1;
+
+	buffer_clear(&fetch->answer);
+	fetch->answer.limit = LONGEST_ANSWER;
+	if (transfer_open(&transfer) != 0)
+		return error_plain(error, ERROR_SYSTEM, "libcurl does not start");
+	if (fetch->header[0] != '\0')
+		headers = curl_slist_append(NULL, fetch->header);
+	curl_easy_setopt(transfer.easy, CURLOPT_URL, url);
+	curl_easy_setopt(transfer.easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(transfer.easy, CURLOPT_CUSTOMREQUEST, fetch->method);
+	curl_easy_setopt(transfer.easy, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(transfer.easy, CURLOPT_WRITEFUNCTION, buffer_receive);
+	curl_easy_setopt(transfer.easy, CURLOPT_WRITEDATA, &fetch->answer);
+	if (transfer_run(&transfer, fetch->until, NULL) == CURLE_OK)
+		curl_easy_getinfo(transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+	else
+		error_plain(error, ERROR_AWAY, "no login from %.100s: %s", url, transfer.error);
+	transfer_close(&transfer);
+	curl_slist_free_all(headers);
+	return status;
+}
+
+/* Copy the member NAME, a string, of the JSON object TEXT.  False: it has none, or not one of
+ * plain characters that fits. */
+static bool json_member(const char *text, const char *name, char *value, size_t size)
+{
+	char quoted[32];
+	size_t used = 0;
+
+	snprintf(quoted, sizeof quoted, "\"%s\"", name);
+	text = strstr(text, quoted);
+	if (text == NULL)
+		return false;
+	text += strlen(quoted);
+	text += strspn(text, " \t\r\n:");
+	if (*text++ != '"')
+		return false;
+	for (; *text != '"'; text++) {
+		if (*text == '\\' && text[1] == '/')
+			text++;
+		if ((unsigned char)*text <= ' ' || *text == '\\' || *text == 0x7f ||
+		    used + 1 >= size)
+			return false;
+		value[used++] = *text;
+	}
+	value[used] = '\0';
+	return used > 0;
+}
+
+/* When to fetch the login that follows the one in TEXT. */
+static int64_t next_fetch(const char *text)
+{
+	char expiration[40];
+	struct tm tm = {.tm_isdst = 0};
+	int64_t left = LEAST_RENEWAL;
+
+	if (json_member(text, "Expiration", expiration, sizeof expiration) &&
+	    strptime(expiration, "%Y-%m-%dT%H:%M:%S", &tm) != NULL)
+		left = (int64_t)timegm(&tm) - clock_realtime() / SECOND - RENEW_BEFORE;
+	if (left > LONGEST_SECONDS)
+		left = LONGEST_SECONDS;
+	return clock_boottime() + (left > LEAST_RENEWAL ? left : LEAST_RENEWAL) * SECOND;
+}
+
+/* Take the login out of the answer of the service at URL. */
+static int take_role(const char *text, const char *url, struct error *error)
+{
+	struct aws_login found = {.key = ""};
+
+	if (!json_member(text, "AccessKeyId", found.key, sizeof found.key) ||
+	    !json_member(text, "SecretAccessKey", found.secret, sizeof found.secret) ||
+	    !json_member(text, "Token", found.session, sizeof found.session))
+		return error_plain(error, ERROR_PERMISSION, "there is no login in the answer of %s",
+		    url);
+	role.login = found;
+	role.valid = true;
+	role.again = next_fetch(text);
+	return 0;
+}
+
+/* Is URL one to which the token of a container may be sent?  It is a secret, so without TLS only
+ * this machine's own services get it. */
+static bool may_be_asked(const char *url)
+{
+	static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]", "169.254.170.2",
+	    "169.254.170.23", "[fd00:ec2::23]"};
+	const char *host = url + strlen("http://");
+
+	if (strncmp(url, "https://", 8) == 0)
+		return true;
+	if (strncmp(url, "http://", 7) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+		size_t length = strlen(hosts[i]);
+
+		if (strncasecmp(host, hosts[i], length) == 0 && strchr(":/", host[length]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* "Authorization: TOKEN", from a variable or, before that, from a file, which is renewed. */
+static int container_header(char *header, size_t size, struct error *error)
+{
+	const char *path = getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+	char token[4096] = "";
+	FILE *file;
+
+	if (path != NULL && path[0] != '\0') {
+		file = fopen(path, "re");
+		if (file == NULL || fgets(token, sizeof token, file) == NULL)
+			token[0] = '\0';
+		if (file != NULL)
+			fclose(file);
+		token[strcspn(token, "\r\n")] = '\0';
+		if (token[0] == '\0')
+			return error_plain(error, ERROR_PERMISSION, "cannot read a token in %.200s",
+			    path);
+	} else if (aws_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN", token, sizeof token, error) !=
+		   0) {
+		return -1;
+	}
+	snprintf(header, size, "%s%s", token[0] != '\0' ? "Authorization: " : "", token);
+	return 0;
+}
+
+/* The role of an ECS task or an EKS pod.  1: there is none. */
+static int container_role(int64_t until, struct error *error)
+{
+	char relative[512], url[1024], header[4200];
+	struct fetch asked = {.method = "GET",
+	    .header = header,
+	    .until = earlier(until, clock_boottime() + CONTAINER_TIMEOUT)};
+	long status;
+	int taken;
+
+	if (aws_variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", relative, sizeof relative,
+		error) != 0 ||
+	    aws_variable("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, sizeof url, error) != 0 ||
+	    container_header(header, sizeof header, error) != 0)
+		return -1;
+	if (relative[0] == '/')
+		snprintf(url, sizeof url, CONTAINER "%s", relative);
+	if (url[0] == '\0')
+		return 1;
+	if (!may_be_asked(url))
+		return error_plain(error, ERROR_USAGE,
+		    "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https:// nor this machine's: "
+		    "%.200s",
+		    url);
+	status = fetch(&asked, url, error);
+	taken = status == 200 ? take_role(buffer_text(&asked.answer), url, error) : -1;
+	if (status >= 0 && status != 200)
+		error_plain(error, ERROR_PERMISSION, "no login from %.200s: status %ld", url,
+		    status);
+	buffer_clear(&asked.answer);
+	return taken;
+}
+
+/* The role of an EC2 instance, by IMDSv2.  1: there is none, or no such service. */
+static int instance_role(int64_t until, struct error *error)
+{
+	char base[272], token[600], url[600], name[128], disabled[16];
+	struct fetch asked = {.method = "PUT",
+	    .header = "X-aws-ec2-metadata-token-ttl-seconds: 60",
+	    .until = earlier(until, clock_boottime() + INSTANCE_TIMEOUT)};
+	struct error silent;
+	int taken = 1;
+
+	if (aws_variable("AWS_EC2_METADATA_DISABLED", disabled, sizeof disabled, error) != 0 ||
+	    aws_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT", base, sizeof base, error) != 0)
+		return -1;
+	if (strcasecmp(disabled, "true") == 0)
+		return 1;
+	if (base[0] == '\0')
+		strcpy(base, INSTANCE);
+	base[strlen(base) - (base[strlen(base) - 1] == '/')] = '\0';
+	snprintf(url, sizeof url, "%s/latest/api/token", base);
+	if (fetch(&asked, url, &silent) == 200 &&
+	    strcspn(buffer_text(&asked.answer), "\r\n") < 500) {
+		snprintf(token, sizeof token, "X-aws-ec2-metadata-token: %.500s",
+		    buffer_text(&asked.answer));
+		token[strcspn(token, "\r\n")] = '\0';
+		asked.method = "GET";
+		asked.header = token;
+		asked.until = earlier(until, clock_boottime() + CONTAINER_TIMEOUT);
+		snprintf(url, sizeof url, "%s" ROLES, base);
+		if (fetch(&asked, url, error) != 200) {
+			buffer_clear(&asked.answer);
+			return error_plain(error, ERROR_PERMISSION,
+			    "no login: this instance has no role");
+		}
+		snprintf(name, sizeof name, "%.120s", buffer_text(&asked.answer));
+		name[strcspn(name, "\r\n?#%/ ")] = '\0';
+		snprintf(url, sizeof url, "%s" ROLES "%s", base, name);
+		taken = fetch(&asked, url, error) == 200
+		            ? take_role(buffer_text(&asked.answer), url, error)
+		            : error_plain(error, ERROR_AWAY,
+				  "no login for the role %s of this "
+				  "instance",
+				  name);
+	}
+	buffer_clear(&asked.answer);
+	return taken;
+}
+
+static int from_variables(struct aws_login *login, struct error *error)
+{
+	*login = (struct aws_login){.key = ""};
+	if (aws_variable("AWS_ACCESS_KEY_ID", login->key, sizeof login->key, error) != 0)
+		return -1;
+	if (login->key[0] != '\0')
+		return aws_variable("AWS_SECRET_ACCESS_KEY", login->secret, sizeof login->secret,
+			   error) != 0 ||
+		               aws_variable("AWS_SESSION_TOKEN", login->session,
+				   sizeof login->session, error) != 0
+		           ? -1
+		           : 0;
+	return aws_variable("SEMLOCK_USER", login->key, sizeof login->key, error) != 0 ||
+	               aws_variable("SEMLOCK_PASSWORD", login->secret, sizeof login->secret,
+			   error) != 0
+	           ? -1
+	           : 0;
+}
+
+static int from_profile(struct aws_login *login, struct error *error)
+{
+	return aws_profile_value("aws_access_key_id", login->key, sizeof login->key, error) != 0 ||
+	               aws_profile_value("aws_secret_access_key", login->secret,
+			   sizeof login->secret, error) != 0 ||
+	               aws_profile_value("aws_session_token", login->session, sizeof login->session,
+			   error) != 0
+	           ? -1
+	           : 0;
+}
+
+/* There is a login in none of these places; another of Amazon's clients may know one. */
+static int no_login(struct error *error)
+{
+	static const char *const others[] = {"role_arn", "sso_session", "sso_start_url",
+	    "credential_process", "web_identity_token_file", "login_session"};
+	const char *named = getenv("AWS_PROFILE");
+	char value[512];
+
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+		if (aws_profile_value(others[i], value, sizeof value, error) != 0)
+			return -1;
+		if (value[0] != '\0')
+			return error_plain(error, ERROR_PERMISSION,
+			    "no login: the profile %.60s has %s, which this program cannot use: "
+			    "eval "
+			    "\"$(aws configure export-credentials --format env)\" before it",
+			    aws_profile(), others[i]);
+	}
+	if (getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != NULL)
+		return error_plain(error, ERROR_PERMISSION,
+		    "no login: AWS_WEB_IDENTITY_TOKEN_FILE is for programs that ask STS, which "
+		    "this one does not: use EKS Pod Identity");
+	return error_plain(error, ERROR_PERMISSION,
+	    "no login: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or make the profile %.60s "
+	    "in ~/.aws/credentials",
+	    named != NULL ? named : "default");
+}
+
+/* Fetch a role's login, if that is due.  While the last one may still be good, a service that
+ * does not answer is asked again later. */
+static int from_role(struct aws_login *login, int64_t until, struct error *error)
+{
+	int fetched = 0;
+
+	if (!role.valid || clock_boottime() >= role.again) {
+		fetched = container_role(until, error);
+		if (fetched == 1)
+			fetched = instance_role(until, error);
+		if (fetched != 0 && role.valid) {
+			role.again = clock_boottime() + LEAST_RENEWAL * SECOND;
+			fetched = 0;
+		}
+	}
+	if (fetched == 0)
+		*login = role.login;
+	return fetched == 1 ? no_login(error) : fetched;
+}
+
+int aws_login_find(struct aws_login *login, int64_t until, struct error *error)
+{
+	if (from_variables(login, error) != 0)
+		return -1;
+	if (login->key[0] == '\0' && from_profile(login, error) != 0)
+		return -1;
+	if (login->key[0] == '\0')
+		return from_role(login, until, error);
+	if (login->secret[0] == '\0')
+		return error_plain(error, ERROR_PERMISSION,
+		    "no login: there is a key and no secret (AWS_SECRET_ACCESS_KEY)");
+	return 0;
+}
+
+bool aws_login_forget(void)
+{
+	bool was = role.valid;
+
+	role.valid = false;
+	return was;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* locksmith/s3/aws_login.h - the key and the secret by which requests are signed. */
+#ifndef SEMLOCK_LOCKSMITH_S3_AWS_LOGIN_H
+#define SEMLOCK_LOCKSMITH_S3_AWS_LOGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "report/error.h"
+
+struct aws_login {
+	char key[160];
+	char secret[256];
+	char session[4608]; /* the session token of a login that lapses; "": none */
+};
+
+/* Fill *login: from AWS_ACCESS_KEY_ID and its companions, SEMLOCK_USER and SEMLOCK_PASSWORD,
+ * the profile, the container's role, or the instance's, whichever is there first.  To be called for
+ * each request: a login that lapses is fetched anew in time.  UNTIL: the moment at which a role's
+ * answer is too late.  Returns 0, or -1 with ERROR filled: ERROR_PERMISSION: there is none;
+ * ERROR_AWAY: the service that gives the role's login does not answer. */
+int aws_login_find(struct aws_login *login, int64_t until, struct error *error);
+
+/* The server does not take a role's login any more: the next aws_login_find() fetches one.  False:
+ * the login is no role's, and would be the same again. */
+bool aws_login_forget(void);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* locksmith/s3/s3_lock.h - a lock on an S3 server: one small object.
+ *
+ *	semlock 1 state=held token=1764107203 beat=4 lease=30000000000 tag=4b0e... etag=quoted
+ *	    mode=exclusive pid=4242 host=web1 since=1764107203 note=./job
+ *
+ * It is never deleted, and changed by conditional writes alone: the first if there is no object,
+ * each later one if the object has still the ETag that was seen.  No two of its states are the same
+ * (tag and beat), so no ETag comes back: who writes has seen the last state.
+ *
+ * A holder counts its lease from when it sent the write, and a waiter from the answer that first
+ * showed it, each by its own clock. */
+#ifndef SEMLOCK_LOCKSMITH_S3_S3_LOCK_H
+#define SEMLOCK_LOCKSMITH_S3_S3_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "locksmith/common/options.h"
+#include "locksmith/s3/s3_request.h"
+
+#define S3_TAG 33 /* 32 hexadecimal digits */
+
+struct s3_record {
+	bool held;
+	int64_t token;
+	int64_t beat;
+	int64_t lease; /* nanoseconds */
+	char tag[S3_TAG];
+	bool bare;        /* its writer found that the server compares ETags without their quotes */
+	char holder[512]; /* the fields of a WAIT line */
+};
+
+struct s3_lock {
+	const struct options *options;
+	struct s3_server server; /* with the error of the last request */
+	int64_t lease;           /* nanoseconds, as all times here but those of the server */
+	char tag[S3_TAG];        /* ours, random */
+	int64_t beat;            /* of our last write */
+	int64_t token;           /* ours */
+	char holder[400];        /* what others are told of us, behind pid= */
+
+	/* The state that was last seen or written. */
+	char etag[S3_ETAG]; /* "": there is no object */
+	struct s3_record record;
+	int64_t seen; /* the moment of the answer that first showed it */
+	int64_t age;  /* seconds by the server's clock when it was last read; -1: not known */
+
+	/* The form of an ETag that the server takes. */
+	bool bare;   /* without its quotes */
+	bool learnt; /* a write with it was done */
+
+	/* Our writes. */
+	int64_t since;   /* when the one was sent that is known to be done */
+	int64_t unknown; /* when the first one was sent after that; 0: there is none */
+	bool holds;      /* one may have been done that holds the lock */
+};
+
+/* Read the object, at most until that moment: S3_DONE, or S3_SAME: it is as it was; record, etag,
+ * seen and age are set. S3_ABSENT: there is none.  S3_UNKNOWN, S3_FATAL: the error is
+ * lock->server.error; an object that is no lock is ERROR_CREATE. */
+enum s3_reply s3_lock_read(struct s3_lock *lock, int64_t until);
+
+/* Write our state, HELD or free, if the object is as it was last seen, at most until that moment:
+ * S3_DONE, lock->since is the moment at which this was sent; S3_REFUSED: it is not; S3_UNKNOWN,
+ * S3_FATAL. */
+enum s3_reply s3_lock_write(struct s3_lock *lock, bool held, int64_t until);
+
+/* After a write that was refused: one of which no answer came may have been done.  S3_DONE: it is
+ * so, and record has our tag; lock->since is the moment at which the first such write was sent.
+ * S3_SAME: our state before it is still there.  S3_REFUSED: it is another's.  S3_ABSENT,
+ * S3_UNKNOWN, S3_FATAL. */
+enum s3_reply s3_lock_look_back(struct s3_lock *lock, int64_t until);
+
+/* Try writes that must be refused, while we hold: an ETag that cannot be, and with CREATED, an
+ * object that must not be there.  S3_REFUSED: all is well; S3_DONE: the server ignores conditions,
+ * and lock->server.error says so; S3_UNKNOWN, S3_FATAL. */
+enum s3_reply s3_lock_guard(struct s3_lock *lock, bool created, int64_t until);
+
+/* Set the fencing token, and what others are told of us, from now on. */
+void s3_lock_set_token(struct s3_lock *lock, int64_t token);
+
+/* Has the object our tag? */
+bool s3_lock_is_ours(const struct s3_lock *lock);
+
+/* By the server's two dates, nothing was written for so long that the holder has lost the lock,
+ * whatever its own clock says. */
+bool s3_lock_is_old(const struct s3_lock *lock);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/s3/aws_settings.h"
+#include "locksmith/s3/s3_request.h"
+
+#define LONGEST_ANSWER 65536
+/* What is signed without being encoded. */
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
+
+/* The path of the object NAME, %XX where that is needed. */
+static void add_path(char *url, size_t size, const char *name)
+{
+	size_t used = strlen(url);
+
+	for (; *name != '\0' && used + 4 < size; name++)
+		used += (size_t)snprintf(url + used, size - used,
+		    strchr(PLAIN, *name) != NULL ? "%c" : "%%%02X", (unsigned char)*name);
+}
+
+/* A certificate is for one name before the dot: a bucket with dots in its name stands in the path.
+ * So does that of another endpoint, whose names need not be in the DNS. */
+static void set_url(struct s3_server *server, const struct aws_place *place, const char *name)
+{
+	bool path = place->endpoint[0] != '\0' || strchr(server->bucket, '.') != NULL;
+
+	if (place->endpoint[0] != '\0')
+		snprintf(server->url, sizeof server->url, "%s", place->endpoint);
+	else
+		snprintf(server->url, sizeof server->url, "https://%s%ss3.%s.amazonaws.com%s",
+		    path ? "" : server->bucket, path ? "" : ".", place->region,
+		    strncmp(place->region, "cn-", 3) == 0 ? ".cn" : "");
+	if (path) {
+		strcat(server->url, "/");
+		add_path(server->url, sizeof server->url, server->bucket);
+	}
+	strcat(server->url, "/");
+	add_path(server->url, sizeof server->url, name);
+}
+
+int s3_open(struct s3_server *server, const char *bucket, const char *name)
+{
+	struct aws_place place;
+	char signing[96], authority[4096];
+	CURL *easy;
+
+	*server = (struct s3_server){.bucket = bucket, .body = {.limit = LONGEST_ANSWER}};
+	if (aws_place_find(&place, &server->error) != 0 ||
+	    aws_variable("SEMLOCK_CACERT", authority, sizeof authority, &server->error) != 0 ||
+	    (authority[0] == '\0' &&
+		aws_variable("AWS_CA_BUNDLE", authority, sizeof authority, &server->error) != 0))
+		return -1;
+	if (transfer_open(&server->transfer) != 0)
+		return error_plain(&server->error, ERROR_SYSTEM, "libcurl does not start");
+	easy = server->transfer.easy;
+	snprintf(server->region, sizeof server->region, "%s", place.region);
+	set_url(server, &place, name);
+	snprintf(signing, sizeof signing, "aws:amz:%s:s3", place.region);
+	curl_easy_setopt(easy, CURLOPT_URL, server->url);
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L); /* what is signed is what is asked for */
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, buffer_receive);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, &server->body);
+	if (authority[0] != '\0')
+		curl_easy_setopt(easy, CURLOPT_CAINFO, authority);
+	if (curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, signing) != CURLE_OK)
+		return error_plain(&server->error, ERROR_UNAVAILABLE,
+		    "this libcurl cannot sign requests for S3");
+	return 0;
+}
+
+void s3_close(struct s3_server *server)
+{
+	transfer_close(&server->transfer);
+	buffer_clear(&server->body);
+	explicit_bzero(&server->login, sizeof server->login);
+}
+
+/* Add "NAME: VALUE" to *LIST, unless VALUE is "".  False: no memory. */
+static bool add_header(struct curl_slist **list, const char *name, const char *value)
+{
+	char line[sizeof((struct aws_login *)NULL)->session + 64];
+	struct curl_slist *longer;
+
+	if (value[0] == '\0')
+		return true;
+	snprintf(line, sizeof line, "%s: %s", name, value);
+	longer = curl_slist_append(*list, line);
+	if (longer != NULL)
+		*list = longer;
+	return longer != NULL;
+}
+
+/* What is signed beside the host and the time.  libcurl 7.88 sends no x-amz-content-sha256 of its
+ * own, without which a server refuses the signature.  The contents are not signed: what could
+ * change them on their way could change the answers, which no S3 signs. */
+static struct curl_slist *signed_headers(const struct s3_server *server, const char *condition,
+    bool writes)
+{
+	struct curl_slist *list = NULL;
+	time_t now = (time_t)(clock_realtime() / SECOND + server->clock_ahead);
+	char date[32] = "";
+	struct tm tm;
+
+	if (server->clock_ahead != 0 && gmtime_r(&now, &tm) != NULL)
+		strftime(date, sizeof date, "%Y%m%dT%H%M%SZ", &tm);
+	if (add_header(&list, "x-amz-content-sha256", "UNSIGNED-PAYLOAD") &&
+	    add_header(&list, "x-amz-security-token", server->login.session) &&
+	    add_header(&list, "X-Amz-Date", date) &&
+	    add_header(&list, "Content-Type", writes ? "text/plain" : "")) {
+		struct curl_slist *longer =
+		    condition[0] == '\0' ? list : curl_slist_append(list, condition);
+
+		if (longer != NULL)
+			return longer;
+	}
+	curl_slist_free_all(list);
+	return NULL;
+}
+
+/* The value of a header of the answer; "": it has none. */
+static const char *header(const struct s3_server *server, const char *name)
+{
+	struct curl_header *found;
+
+	return curl_easy_header(server->transfer.easy, name, 0, CURLH_HEADER, -1, &found) ==
+	               CURLHE_OK
+	           ? found->value
+	           : "";
+}
+
+static int64_t date_of(const char *text)
+{
+	time_t seconds = curl_getdate(text, NULL);
+
+	return seconds > 0 ? (int64_t)seconds : 0;
+}
+
+/* Copy the text of <Code> in an answer that is an error. */
+static void error_code(const struct s3_server *server, char *code, size_t size)
+{
+	const char *at = strstr(buffer_text(&server->body), "<Code>");
+	size_t length;
+
+	code[0] = '\0';
+	if (at == NULL)
+		return;
+	at += strlen("<Code>");
+	length = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.");
+	snprintf(code, size, "%.*s", (int)length, at);
+}
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+	for (; *words != NULL; words++)
+		if (strcmp(word, *words) == 0)
+			return true;
+	return false;
+}
+
+/* An answer that another try would not change. */
+static enum s3_reply refuse(struct s3_server *server, long status, const char *code)
+{
+	static const char *const logins[] = {"ExpiredToken", "InvalidToken", "InvalidAccessKeyId",
+	    "SignatureDoesNotMatch", "TokenRefreshRequired", NULL};
+	const char *region = header(server, "x-amz-bucket-region");
+
+	if (strcmp(code, "NoSuchBucket") == 0)
+		error_plain(&server->error, ERROR_CREATE, "there is no bucket %s", server->bucket);
+	else if (status == 301 || strcmp(code, "AuthorizationHeaderMalformed") == 0)
+		error_plain(&server->error, ERROR_UNAVAILABLE,
+		    "the bucket is not in the region %s: set AWS_REGION%s%.60s", server->region,
+		    region[0] != '\0' ? "=" : "", region);
+	else if (status == 501)
+		error_plain(&server->error, ERROR_UNAVAILABLE,
+		    "the server cannot write with a condition, and so cannot lock: 501 %s", code);
+	else if (strcmp(code, "AccessDenied") == 0)
+		error_plain(&server->error, ERROR_PERMISSION,
+		    "access denied: s3:GetObject and s3:PutObject are needed on the object, and "
+		    "s3:ListBucket on the bucket");
+	else if (status == 401 || status == 403 || is_one_of(code, logins))
+		error_plain(&server->error, ERROR_PERMISSION, "the server refuses: %ld %s", status,
+		    code);
+	else
+		error_plain(&server->error, ERROR_UNAVAILABLE, "the server refuses: %ld %s", status,
+		    code);
+	return S3_FATAL;
+}
+
+static enum s3_reply classify(struct s3_server *server, long status, const char *code)
+{
+	if (status == 200)
+		return S3_DONE;
+	if (status == 304)
+		return S3_SAME;
+	if (status == 404 && strcmp(code, "NoSuchBucket") != 0)
+		return S3_ABSENT;
+	/* AWS: of two writes at the same time, this one was too late */
+	if (status == 412 || (status == 409 && strstr(code, "Condition") != NULL))
+		return S3_REFUSED;
+	if (status != 409 && status != 429 && (status < 500 || status == 501))
+		return refuse(server, status, code);
+	error_plain(&server->error, ERROR_AWAY, "the server says %ld %s", status, code);
+	return S3_UNKNOWN;
+}
+
+/* Is another try with the same request worth while: with another time, or another login? */
+static bool mend(struct s3_server *server, const char *code)
+{
+	if (strcmp(code, "RequestTimeTooSkewed") == 0 || strcmp(code, "RequestExpired") == 0) {
+		int64_t ahead = server->date - clock_realtime() / SECOND;
+
+		if (server->date == 0 || ahead == 0)
+			return false;
+		server->clock_ahead = ahead;
+		return true;
+	}
+	return strcmp(code, "ExpiredToken") == 0 && aws_login_forget();
+}
+
+/* Send the request once.  The status of the answer, or -1 with the reply to give instead. */
+static long send_once(struct s3_server *server, const char *condition, const char *text,
+    int64_t until, enum s3_reply *reply)
+{
+	CURL *easy = server->transfer.easy;
+	struct curl_slist *headers;
+	long status = -1;
+
+	server->etag[0] = '\0';
+	server->date = server->changed = 0;
+	buffer_clear(&server->body);
+	*reply = S3_FATAL;
+	if (aws_login_find(&server->login, until, &server->error) != 0) {
+		*reply = server->error.kind == ERROR_AWAY ? S3_UNKNOWN : S3_FATAL;
+		return -1;
+	}
+	headers = signed_headers(server, condition, text != NULL);
+	if (headers == NULL)
+		return error_plain(&server->error, ERROR_SYSTEM, "out of memory");
+	curl_easy_setopt(easy, CURLOPT_USERNAME, server->login.key);
+	curl_easy_setopt(easy, CURLOPT_PASSWORD, server->login.secret);
+	if (text != NULL)
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, text);
+	else
+		curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+	curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, text != NULL ? "PUT" : NULL);
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+	*reply = S3_UNKNOWN;
+	/* Of an object that is too large to be a lock, the beginning is enough. */
+	if (transfer_run(&server->transfer, until, NULL) == CURLE_OK || server->body.overflow)
+		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	else
+		error_plain(&server->error, ERROR_AWAY, "%s", server->transfer.error);
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
+	curl_slist_free_all(headers);
+	return status;
+}
+
+static enum s3_reply request(struct s3_server *server, const char *condition, const char *text,
+    int64_t until)
+{
+	enum s3_reply reply;
+	char code[64];
+
+	for (int tries = 0;; tries++) {
+		long status = send_once(server, condition, text, until, &reply);
+
+		if (status < 0)
+			return reply;
+		server->date = date_of(header(server, "Date"));
+		server->changed = date_of(header(server, "Last-Modified"));
+		snprintf(server->etag, sizeof server->etag, "%s", header(server, "ETag"));
+		error_code(server, code, sizeof code);
+		if (tries > 0 || !mend(server, code))
+			return classify(server, status, code);
+	}
+}
+
+static enum s3_reply no_etag(struct s3_server *server)
+{
+	error_plain(&server->error, ERROR_UNAVAILABLE,
+	    "the server gives no ETag, and so cannot lock");
+	return S3_FATAL;
+}
+
+enum s3_reply s3_get(struct s3_server *server, const char *etag, int64_t until)
+{
+	char condition[S3_ETAG + 32] = "";
+	enum s3_reply reply;
+
+	if (etag[0] != '\0')
+		snprintf(condition, sizeof condition, "If-None-Match: %s", etag);
+	reply = request(server, condition, NULL, until);
+	if (reply == S3_DONE && server->etag[0] == '\0')
+		return no_etag(server);
+	if (reply == S3_REFUSED) /* not for a GET */
+		reply = refuse(server, 412, "");
+	return reply;
+}
+
+enum s3_reply s3_put(struct s3_server *server, const char *condition, const char *text,
+    int64_t until)
+{
+	enum s3_reply reply = request(server, condition, text, until);
+
+	if (reply == S3_ABSENT) /* AWS, for If-Match and no object */
+		return S3_REFUSED;
+	if (reply == S3_SAME || (reply == S3_DONE && server->etag[0] == '\0'))
+		return no_etag(server);
+	return reply;
+}

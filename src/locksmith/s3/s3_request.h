@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* locksmith/s3/s3_request.h - one signed request for one object of an S3 server. */
+#ifndef SEMLOCK_LOCKSMITH_S3_S3_REQUEST_H
+#define SEMLOCK_LOCKSMITH_S3_S3_REQUEST_H
+
+#include <stdint.h>
+
+#include "locksmith/curl/buffer.h"
+#include "locksmith/curl/transfer.h"
+#include "locksmith/s3/aws_login.h"
+#include "report/error.h"
+
+#define S3_ETAG 128 /* bytes; Amazon's take 35 */
+
+enum s3_reply {
+	S3_DONE,
+	S3_SAME,    /* 304: the object has still the ETag that was named */
+	S3_ABSENT,  /* there is no such object */
+	S3_REFUSED, /* the condition is not true, and nothing was written */
+	S3_UNKNOWN, /* no answer, or a 5xx: whether it was done is not known.  error is filled */
+	S3_FATAL    /* the same would come of another try.  error is filled */
+};
+
+struct s3_server {
+	struct transfer transfer;
+	const char *bucket;
+	char url[2048]; /* of the object */
+	char region[64];
+	int64_t clock_ahead; /* seconds that the server's clock is ahead; 0: near enough */
+	struct aws_login login;
+	struct error error;
+
+	/* The last answer. */
+	struct buffer body;
+	char etag[S3_ETAG]; /* as it came, quotes included; "": none */
+	int64_t date;       /* the server's clock then, and at the last change of the object: */
+	int64_t changed;    /* seconds after 1970; 0: it did not say */
+};
+
+/* Find out where the server is, for the object NAME in BUCKET, which stays valid.  Returns 0, or -1
+ * with server->error filled. */
+int s3_open(struct s3_server *server, const char *bucket, const char *name);
+
+/* Free what s3_open() has allocated, also if that has failed. */
+void s3_close(struct s3_server *server);
+
+/* Read the object, unless its ETag is still ETAG ("": whatever it is), at most until that moment:
+ * S3_DONE, with body, etag, date and changed; S3_SAME; S3_ABSENT, with date; S3_UNKNOWN;
+ * S3_FATAL. */
+enum s3_reply s3_get(struct s3_server *server, const char *etag, int64_t until);
+
+/* Make TEXT the object's contents if CONDITION, "If-Match: ETAG" or "If-None-Match: *", is true,
+ * at most until that moment: S3_DONE, with etag; S3_REFUSED; S3_UNKNOWN; S3_FATAL. */
+enum s3_reply s3_put(struct s3_server *server, const char *condition, const char *text,
+    int64_t until);
+
+#endif

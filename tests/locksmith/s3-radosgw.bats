@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# semlock s3://BUCKET/NAME COMMAND with a real S3 server, Ceph's radosgw: contrib/check s3.
+# shellcheck disable=SC2030,SC2031 # each test has a server of its own
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/remote
+load ../lib/servers/others
+load ../lib/servers/s3
+
+prepare() {
+	prepare_remote
+	unset SEMLOCK_LOOK_EVERY
+	radosgw_server
+}
+
+tidy() { radosgw_stop; }
+
+@test "the engine for S3 keeps each rule" {
+	conforms "$LOCKSMITH_DIR/semlock-locksmith-s3" "$URL"
+}
+
+@test "runs, excludes, waits, and the tokens rise over a deletion" {
+	runs_a_command
+	holds_against_others
+	waiter_gets_it "$URL"
+	expect_status 0 "$SEMLOCK" "$URL" sh -c 'echo $SEMLOCK_TOKEN'
+	last=$out
+	s3 DELETE nightly
+	eventually sh -c "[ \$(date +%s) -gt $last ]"
+	expect_status 0 "$SEMLOCK" "$URL" sh -c 'echo $SEMLOCK_TOKEN'
+	[ "$out" -gt "$last" ] || complain "token $out after $last"
+	s3 GET nightly | grep -q ' etag=bare ' || complain "$(s3 GET nightly)"
+}
+
+@test "a bucket with versions: 69, and the command does not run" {
+	printf '<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Status>Enabled</Status></VersioningConfiguration>' >on
+	s3 PUT '?versioning=' -f --data-binary @on
+	refused 69 "ignores If-None-Match, and so cannot lock" "$SEMLOCK" "$URL" touch ran
+	refused 69 "cannot lock" "$SEMLOCK" "$URL" touch ran
+	[ ! -e ran ]
+}
+
+@test "sixteen ask with -n at once, twenty times: one of them gets it" {
+	for round in $(seq 20); do sixteen_at_once "$URL" || complain "round $round"; done
+}
+
+# again_and_again N: takes the lock as often as it can, until there is a file named stop
+again_and_again() {
+	until [ -e stop ]; do
+		"$SEMLOCK" -w 60 "$URL" sh -c "echo $1 >>entries"
+	done
+}
+
+@test "nobody starves: of eight, the one that came least often has a third of what the first has" {
+	for one in 1 2 3 4 5 6 7 8; do again_and_again $one 3>&- & done
+	eventually sh -c '[ "$(wc -l <entries)" -ge 160 ]'
+	touch stop
+	wait %1 %2 %3 %4 %5 %6 %7 %8 || true
+	sort entries | uniq -c | sort -n >shares
+	[ "$(wc -l <shares)" -eq 8 ] && [ $((3 * $(awk 'NR == 1 { print $1 }' shares))) -ge "$(awk 'END { print $1 }' shares)" ] ||
+		complain "$(cat shares)"
+}
+
+@test "eight contenders, kills, stops, cuts, restarts: 160 entries, no overlap, and the tokens rise" {
+	radosgw_stop
+	TMPDIR=$DIR SEMLOCK_LOOK_EVERY=0.5 expect_status 0 "$SOURCE/tests/torture/remote" radosgw --contenders=8 --rounds=20 --seed=3
+	grep -q "^entered=160 overlaps=0 regressions=0 stuck=0 wrong=0 " .out || complain "$out"
+}
