@@ -8,6 +8,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/cli/operands.c src/cli/operands.h \
 	src/cli/option_table.c src/cli/option_table.h \
 	src/cli/options.c src/cli/options.def src/cli/options.h \
+	src/cli/other_semlock.c src/cli/other_semlock.h \
 	src/cli/read_request.c src/cli/read_request.h \
 	src/cli/reading.h \
 	src/cli/request.h \
@@ -46,8 +47,8 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/server/server.c src/methods/server/server.h \
 	src/methods/server/server_inherited.c src/methods/server/server_inherited.h \
 	src/methods/table.c src/methods/table.h \
+	src/owners/kernel_nesting.c \
 	src/owners/kernel_owners.c \
-	src/owners/nesting.c \
 	src/owners/open_locks.c \
 	src/owners/owner_text.c \
 	src/owners/owners.h \
@@ -55,6 +56,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/owners/owners_look.c \
 	src/owners/record_owners.c \
 	src/owners/server_owners.c \
+	src/owners/snapshot.c \
 	src/owners/sources.h \
 	src/owners/waiters.c \
 	src/preempt/preempt.c src/preempt/preempt.h \

@@ -130,7 +130,7 @@ answers() {
 }
 
 @test "getopt is known to the command line's files alone" {
-	grep -rlE --include='*.[ch]' 'getopt|optarg|optind' . | grep -vE '^\./(cli/(options|option_table|unknown_option)|locksmith/common/options)\.[ch]$' |
+	grep -rlE --include='*.[ch]' 'getopt|optarg|optind' . | grep -vE '^\./(cli/(options|option_table|other_semlock|unknown_option)|locksmith/common/options)\.[ch]$' |
 		clean "these know getopt:"
 }
 
@@ -248,7 +248,7 @@ pointers() {
 		sed 's,^\./,,' | sort
 }
 
-# Tables of what a method, an object, an engine or a protocol does lie below those that call; a table is filled by the
+# Tables of what a method, an object, a source of owners, an engine or a protocol does lie below those that call; a table is filled by the
 # folder that it is of.  Of the others, guard->report alone leads upwards: it prints one line, from a thread.
 known_pointers() {
 	cat <<-'END'
@@ -260,7 +260,7 @@ known_pointers() {
 }
 
 @test "a function pointer that leads upwards is known here" {
-	pointers | grep -vE '^(lock/method|methods/file/filemethods|locksmith/common/engine|locksmith/ftp/remote_dir)\.h ' >"$BATS_TEST_TMPDIR/found"
+	pointers | grep -vE '^(lock/method|methods/file/filemethods|owners/sources|locksmith/common/engine|locksmith/ftp/remote_dir)\.h ' >"$BATS_TEST_TMPDIR/found"
 	known_pointers | diff - "$BATS_TEST_TMPDIR/found"
 }
 

@@ -101,7 +101,7 @@ LOCAL_BATS = \
 	tests/cli/bad-input.bats \
 	tests/run/become.bats \
 	tests/run/busy.bats \
-	tests/owners/proc.bats \
+	tests/owners/proc.bats tests/owners/looking.bats \
 	tests/run/close.bats \
 	tests/lock/conversion.bats \
 	tests/lock/deleted.bats \

@@ -1,226 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* A lock is seen twice: in /proc/locks, which every user may read, and in the fdinfo of the
- * descriptors that carry it, which show its holder.  The holder of a line without such a descriptor
- * is unseen. */
 #include <config.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "lock/queue.h"
+#include "methods/kernel/lockfile.h"
 #include "owners/sources.h"
 #include "sys/file_system.h"
 #include "sys/files.h"
 
-/* ---- the snapshot ---- */
-
-/* Returns false with errno set if FD is -1, or its file cannot be looked at. */
-static bool identify(struct snapshot *snapshot, unsigned file, int fd, struct stat *status)
-{
-	if (fd < 0 || fstat(fd, status) != 0)
-		return false;
-	snapshot->files[file] = (struct identity){status->st_dev, status->st_ino};
-	file_system_device(fd, status->st_dev, &snapshot->devices[file].major,
-	    &snapshot->devices[file].minor);
-	snapshot->nfiles = file + 1;
-	return true;
-}
-
-/* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock
- * that this process has on the file. */
-static bool identify_path(struct snapshot *snapshot, unsigned file, const char *path,
-    struct stat *status)
-{
-	int fd = open(path, O_PATH | O_CLOEXEC);
-	bool there = identify(snapshot, file, fd, status);
-
-	if (fd >= 0)
-		close(fd);
-	return there;
-}
-
-static bool is_about(const struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
-{
-	return lock->inode == (unsigned long long)snapshot->files[file].inode &&
-	       lock->major == snapshot->devices[file].major &&
-	       lock->minor == snapshot->devices[file].minor;
-}
-
-static bool append_line(struct snapshot *snapshot, const struct listed_lock *entry)
-{
-	struct listed_lock *list = snapshot->listed;
-
-	if ((snapshot->nlisted & (snapshot->nlisted - 1)) == 0) /* full at each power of two */
-		list = realloc(list,
-		    (snapshot->nlisted == 0 ? 1 : 2 * snapshot->nlisted) * sizeof *list);
-	if (list == NULL)
-		return false;
-	snapshot->listed = list;
-	list[snapshot->nlisted++] = *entry;
-	return true;
-}
-
-/* The line of SNAPSHOT about FILE that has LOCK, and is not accounted for yet; NULL: none. */
-static struct listed_lock *find_line(const struct snapshot *snapshot, unsigned file,
-    const struct procfs_lock *lock)
-{
-	struct listed_lock *entry;
-
-	for (size_t i = 0; i < snapshot->nlisted; i++) {
-		entry = &snapshot->listed[i];
-		if (!entry->accounted && entry->file == file &&
-		    procfs_same_lock(&entry->lock, lock))
-			return entry;
-	}
-	return NULL;
-}
-
-/* While /proc/locks changes, a read of it can give a lock twice, each time with the waiters behind
- * it: but only shared locks can be alike.  (A ticket counts once, however often it is listed.)
- * Returns the number of lines about the lock itself, or -1 with ERROR filled. */
-static int read_list_once(struct snapshot *snapshot, struct error *error)
-{
-	char line[256], page[PROCFS_PAGE];
-	FILE *locks = procfs_locks(page);
-	struct listed_lock entry = {0};
-	bool twice = false;
-	int count = 0;
-
-	snapshot->nlisted = 0;
-	if (locks == NULL)
-		return error_set(error, ERROR_UNAVAILABLE,
-		    "cannot find the holder: cannot read /proc/locks");
-	while (fgets(line, sizeof line, locks) != NULL) {
-		if (!procfs_lock_line(line, &entry.lock))
-			continue;
-		for (entry.file = 0; entry.file < snapshot->nfiles; entry.file++) {
-			if (!is_about(snapshot, entry.file, &entry.lock))
-				continue;
-			if (!entry.lock.waiting)
-				twice = entry.file == SNAPSHOT_LOCK && entry.lock.exclusive &&
-				        find_line(snapshot, SNAPSHOT_LOCK, &entry.lock) != NULL;
-			if (twice)
-				continue;
-			count += entry.file == SNAPSHOT_LOCK;
-			if (!append_line(snapshot, &entry)) {
-				fclose(locks);
-				return error_set(error, ERROR_SYSTEM, "no memory");
-			}
-		}
-	}
-	fclose(locks);
-	return count;
-}
-
-/* A read can leave out a lock as well: read until two reads in a row give as many lines.  And no
- * lock is free because a read or two have none. */
-static int read_list(struct snapshot *snapshot, struct error *error)
-{
-	int reads = snapshot->nfiles == 0 ? 1 : 6, count = read_list_once(snapshot, error);
-	bool steady = false;
-	size_t before;
-
-	while (--reads > 0 && count >= 0 && !(steady && (count > 0 || reads < 3))) {
-		before = snapshot->nlisted;
-		count = read_list_once(snapshot, error);
-		steady = snapshot->nlisted == before;
-	}
-	return count < 0 ? -1 : 0;
-}
-
-/* Mark the line that find_line() gives as accounted for.  Returns whether there was one. */
-static bool account(struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
-{
-	struct listed_lock *entry = find_line(snapshot, file, lock);
-
-	if (entry != NULL)
-		entry->accounted = true;
-	return entry != NULL;
-}
-
-/* Read the list before and after the descriptors, and keep the lines that are in both, each of the
- * first once. */
-static int fill_snapshot(struct snapshot *snapshot, const struct lock *lock, struct error *error)
-{
-	char queue[QUEUE_PATH_SIZE];
-	struct snapshot earlier;
-	struct listed_lock *line;
-	struct stat status;
-	size_t kept = 0;
-	int result;
-
-	queuefile_path(lock, queue);
-	identify_path(snapshot, SNAPSHOT_QUEUE, queue, &status);
-	earlier = *snapshot;
-	result = read_list(&earlier, error);
-	if (result == 0) {
-		snapshot->open_fds =
-		    (struct open_fds){.files = snapshot->files, .nfiles = snapshot->nfiles};
-		open_fds_find(&snapshot->open_fds);
-		result = read_list(snapshot, error);
-	}
-	for (size_t i = 0; i < snapshot->nlisted; i++) {
-		line = &snapshot->listed[i];
-		if (account(&earlier, line->file, &line->lock))
-			snapshot->listed[kept++] = *line;
-	}
-	snapshot->nlisted = kept;
-	free(earlier.listed);
-	if (result != 0)
-		snapshot_forget(snapshot);
-	return result;
-}
-
-void snapshot_forget(struct snapshot *snapshot)
-{
-	open_fds_forget(&snapshot->open_fds);
-	free(snapshot->listed);
-	*snapshot = (struct snapshot){0};
-}
-
-/* A lock whose file does not exist is free, if its directory does: else errno says what is
- * missing. */
-int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct error *error)
-{
-	const char *name = lock->spec->name, *directory;
-	struct lock itself = {0};
-	char space[PATH_MAX];
-	struct stat file;
-
-	*snapshot = (struct snapshot){0};
-	if (name == NULL ? !identify(snapshot, SNAPSHOT_LOCK, lock->fd, &file)
-			 : !identify_path(snapshot, SNAPSHOT_LOCK, name, &file)) {
-		directory = name != NULL && errno == ENOENT ? path_directory(name, space) : NULL;
-		if (directory != NULL && access(directory, F_OK) == 0)
-			return 0;
-		return error_set(error, ERROR_OPEN, "cannot look at it");
-	}
-	if (name != NULL && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode)))
-		return error_plain(error, ERROR_OPEN, "is a %s, not a file to lock",
-		    S_ISFIFO(file.st_mode) ? "FIFO" : "socket");
-	itself.id.device = file.st_dev;
-	itself.id.inode = file.st_ino;
-	return fill_snapshot(snapshot, &itself, error);
-}
-
-int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int object,
-    struct error *error)
-{
-	struct stat file;
-
-	*snapshot = (struct snapshot){0};
-	if (object >= 0 && !identify(snapshot, SNAPSHOT_LOCK, object, &file))
-		return error_set(error, ERROR_OPEN, "cannot look at it");
-	return fill_snapshot(snapshot, lock, error);
-}
-
-/* ---- the holders ---- */
+/* The holders of one lock, as they are being found. */
+struct holders {
+	struct owners *found;
+	struct procfs_lock *locks; /* of each of them */
+	struct snapshot *snapshot;
+	unsigned kinds;
+};
 
 /* Is the lock in OPEN_FD the one that OWNER has: through the same open file description, or, for a
  * lock of the process (posix), by the same process? */
@@ -239,20 +39,28 @@ static bool is_same_hold(const struct owner *owner, const struct procfs_lock *ow
 	return same < 0 ? seen->exclusive || seen->pid > 0 : same == 1;
 }
 
-static void add_seen(struct owners *found, struct snapshot *snapshot, unsigned kinds)
+/* All processes that share a lock are one holder. */
+static void add_seen(struct holders *holders)
 {
-	struct procfs_lock *locks = calloc(snapshot->open_fds.count + 1, sizeof *locks);
-	struct owner *owner;
+	const struct open_fds *open_fds = &holders->snapshot->open_fds;
+	struct owners *found = holders->found;
 	const struct open_fd *open_fd;
+	struct owner *owner;
 	size_t j;
 
-	for (size_t i = 0; locks != NULL && i < snapshot->open_fds.count; i++) {
-		open_fd = &snapshot->open_fds.list[i];
+	owners_forget(found);
+	free(holders->locks);
+	holders->locks = calloc(open_fds->count + 1, sizeof *holders->locks);
+	found->seen = holders->locks == NULL ? SEEN_FAILED : SEEN_ALL;
+	if (open_fds->seen >= SEEN_CUT)
+		seen_lessened(&found->seen, open_fds->seen);
+	for (size_t i = 0; holders->locks != NULL && i < open_fds->count; i++) {
+		open_fd = &open_fds->list[i];
 		if (open_fd->file != SNAPSHOT_LOCK || !open_fd->locked ||
-		    !owners_count_lock(&open_fd->lock, kinds))
+		    !owners_count_lock(&open_fd->lock, holders->kinds))
 			continue;
 		for (j = 0; j < found->count; j++)
-			if (is_same_hold(&found->list[j], &locks[j], open_fd))
+			if (is_same_hold(&found->list[j], &holders->locks[j], open_fd))
 				break;
 		if (j == found->count) {
 			owner = owners_add(found);
@@ -260,13 +68,43 @@ static void add_seen(struct owners *found, struct snapshot *snapshot, unsigned k
 				break;
 			owner_describe(owner, &open_fd->lock);
 			owner->taker = open_fd->lock.pid > 0 ? (pid_t)open_fd->lock.pid : 0;
-			locks[j] = open_fd->lock;
-			account(snapshot, SNAPSHOT_LOCK, &open_fd->lock);
+			holders->locks[j] = open_fd->lock;
 		}
 		owners_join(found, &found->list[j], open_fd->pid, open_fd->fd);
 	}
-	found->failed = found->failed || locks == NULL;
-	free(locks);
+}
+
+static void drop_seen(struct holders *holders, size_t i)
+{
+	memmove(&holders->locks[i], &holders->locks[i + 1],
+	    (holders->found->count - i - 1) * sizeof *holders->locks);
+	owners_drop(holders->found, i);
+}
+
+/* Can two processes not have A and B at a time? */
+static bool exclude_each_other(const struct procfs_lock *a, const struct procfs_lock *b)
+{
+	return (a->exclusive || b->exclusive) &&
+	       (a->kind == KIND_FLOCK) == (b->kind == KIND_FLOCK) && a->first <= b->last &&
+	       b->first <= a->last;
+}
+
+/* A walk over the processes takes time: a lock that is passed on meanwhile is seen twice, or not at
+ * all.  (A file with very many locks is a database's, and few of them can be in doubt.) */
+static bool may_have_been_passed_on(const struct holders *holders)
+{
+	enum { MOST_LOCKS = 64 };
+	const size_t count = holders->found->count;
+	const struct open_fds *open_fds = &holders->snapshot->open_fds;
+
+	for (size_t i = 0; count == 0 && i < open_fds->count; i++)
+		if (open_fds->list[i].file == SNAPSHOT_LOCK && open_fds->list[i].pid != getpid())
+			return true;
+	for (size_t i = 0; count <= MOST_LOCKS && i < count; i++)
+		for (size_t j = 0; j < i; j++)
+			if (exclude_each_other(&holders->locks[i], &holders->locks[j]))
+				return true;
+	return false;
 }
 
 /* The process that took the lock, if it lives and has the lock still: no other process can have it
@@ -324,9 +162,33 @@ static void name_holder(struct owner *owner)
 	owner->since = process_start(owner->process.started);
 }
 
+/* ---- what no descriptor tells ---- */
+
+/* Mark the lines whose holder is seen.  Returns the number of the others. */
+static size_t account(const struct holders *holders)
+{
+	const struct snapshot *snapshot = holders->snapshot;
+	struct listed_lock *entry;
+	size_t unseen = 0;
+
+	for (size_t i = 0; i < snapshot->nlisted; i++)
+		snapshot->listed[i].accounted = false;
+	for (size_t i = 0; i < holders->found->count; i++) {
+		entry = snapshot_line(snapshot, &holders->locks[i]);
+		if (entry != NULL)
+			entry->accounted = true;
+	}
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		entry = &snapshot->listed[i];
+		unseen += entry->file == SNAPSHOT_LOCK && !entry->lock.waiting &&
+		          !entry->accounted && owners_count_lock(&entry->lock, holders->kinds);
+	}
+	return unseen;
+}
+
 /* Lines without a descriptor.  The process that a posix lock's line names holds it, and is alive;
  * the one that took another kind may have ended, and its PID be another process's. */
-static void add_unseen(struct owners *found, struct snapshot *snapshot, unsigned kinds)
+static void add_unseen(struct owners *found, const struct snapshot *snapshot, unsigned kinds)
 {
 	struct owner *owner;
 	struct listed_lock *entry;
@@ -345,7 +207,8 @@ static void add_unseen(struct owners *found, struct snapshot *snapshot, unsigned
 			owners_join(found, owner, owner->taker, -1);
 			name_holder(owner);
 		}
-		found->unseen = found->unseen || owner->process.pid == 0;
+		if (owner->process.pid == 0)
+			seen_lessened(&found->seen, SEEN_NOT_ALL);
 	}
 }
 
@@ -373,23 +236,109 @@ static bool have_ended(const struct owner *owner)
 	return true;
 }
 
-void kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds)
+/* A process that ended during the search holds nothing.  One that could not be read, for want of a
+ * descriptor, has not ended. */
+static void name_holders(struct holders *holders)
 {
 	struct owner *owner;
 
-	found->failed = snapshot->open_fds.failed;
-	add_seen(found, snapshot, kinds);
-	for (size_t i = found->count; i > 0; i--) {
-		owner = &found->list[i - 1];
+	for (size_t i = holders->found->count; i > 0; i--) {
+		owner = &holders->found->list[i - 1];
 		name_holder(owner);
-		/* A process that ended during the search holds nothing.  One that could not be
-		 * read, for want of a descriptor, has not ended. */
 		if (owner->nmembers > 0 && owner->process.pid == 0 && have_ended(owner))
-			owners_drop(found, i - 1);
+			drop_seen(holders, i - 1);
 	}
-	add_unseen(found, snapshot, kinds);
-	unite_unseen_slots(found);
+}
+
+static void find_seen(struct holders *holders)
+{
+	enum { MOST_TRIES = 3 };
+
+	add_seen(holders);
+	for (int tries = 0; tries < MOST_TRIES && may_have_been_passed_on(holders); tries++) {
+		open_fds_refresh(&holders->snapshot->open_fds);
+		add_seen(holders);
+	}
+	name_holders(holders);
+}
+
+/* A process that has a record lock can wait for another one by the same descriptor. */
+static bool has_several_record_locks(const struct owners *found)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < found->count; i++)
+		count += found->list[i].kind != KIND_FLOCK;
+	return count > 1;
+}
+
+static bool needs_list(const struct holders *holders, enum list_use use)
+{
+	const struct snapshot *snapshot = holders->snapshot;
+
+	if (snapshot->files[SNAPSHOT_LOCK].inode == 0 || use == LIST_NEVER ||
+	    snapshot->open_fds.seen >= SEEN_CUT)
+		return false;
+	if (holders->found->count == 0)
+		return true;
+	return use == LIST_FOR_ALL &&
+	       (snapshot->open_fds.seen > SEEN_ALL || snapshot_has_idler(snapshot) ||
+		   has_several_record_locks(holders->found));
+}
+
+/* Look into the processes that have taken what is not seen: the lock may have been passed on to
+ * them since the walk. */
+static void look_into_takers(struct holders *holders)
+{
+	struct snapshot *snapshot = holders->snapshot;
+	const struct listed_lock *entry;
+
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		entry = &snapshot->listed[i];
+		if (entry->file == SNAPSHOT_LOCK && !entry->lock.waiting && !entry->accounted &&
+		    entry->lock.pid > 0)
+			open_fds_of(&snapshot->open_fds, (pid_t)entry->lock.pid);
+	}
+	find_seen(holders);
+}
+
+/* Where all processes may be looked into, a lock that is not seen has been passed on, and its taker
+ * has ended or is not named: search them all once more. */
+static int add_listed(struct holders *holders, struct search *search, struct error *error)
+{
+	struct snapshot *snapshot = holders->snapshot;
+	const bool blind = snapshot->open_fds.seen > SEEN_ALL;
+	const bool none = holders->found->count == 0;
+
+	if (snapshot_list(snapshot, search, none && blind, error) != 0) {
+		seen_lessened(&holders->found->seen, SEEN_NOT_ALL);
+		return none ? -1 : 0;
+	}
+	if (account(holders) > 0)
+		look_into_takers(holders);
+	if (account(holders) > 0 && !blind) {
+		snapshot_retake(snapshot, search);
+		find_seen(holders);
+		account(holders);
+	}
+	if (snapshot->list_state == LIST_FRESH || blind)
+		add_unseen(holders->found, snapshot, holders->kinds);
+	unite_unseen_slots(holders->found);
+	return 0;
+}
+
+int kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
+    struct search *search, struct error *error)
+{
+	struct holders holders = {.found = found, .snapshot = snapshot, .kinds = kinds};
+	int result = 0;
+
+	find_seen(&holders);
+	if (found->seen < SEEN_FAILED && needs_list(&holders, search->terms->list_use))
+		result = add_listed(&holders, search, error);
 	found->holders = found->count;
+	free(holders.locks);
+	return result;
 }
 
 bool kernel_owner_outside(const char *path, unsigned kinds)
@@ -411,3 +360,106 @@ bool kernel_owner_outside(const char *path, unsigned kinds)
 	close(fd);
 	return locked;
 }
+
+/* ---- the family ---- */
+
+/* The slot of a flock is two locks, the shared flock and a byte, through one descriptor.  The first
+ * in the queue for a slot has the shared flock already. */
+static bool is_half_of_slot(struct owners *found, const struct owner *holder)
+{
+	struct owner *other;
+
+	if (holder->mode != MODE_SHARED || holder->nmembers == 0)
+		return false;
+	for (size_t i = 0; i < found->count; i++) {
+		other = &found->list[i];
+		if (other->waits && holder->nmembers == 1 &&
+		    other->process.pid == holder->members[0].pid)
+			return true;
+		if (other->mode == MODE_SLOT && other->nmembers > 0 && holder->kind == KIND_FLOCK &&
+		    other->members[0].pid == holder->members[0].pid &&
+		    other->members[0].fd == holder->members[0].fd) {
+			other->taker = holder->taker;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Open LOCK's file, if it is a regular one on NFS; else -1: to open a device or a FIFO could have
+ * an effect. */
+static int open_on_nfs(const struct lock *lock)
+{
+	int path = open(lock->spec->name, O_PATH | O_CLOEXEC), fd = -1;
+	struct stat file;
+
+	if (path >= 0 && fstat(path, &file) == 0 && S_ISREG(file.st_mode) && file_system_nfs(path))
+		fd = open(lock->spec->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (path >= 0)
+		close(path);
+	return fd;
+}
+
+/* No process here holds LOCK: on NFS, one on another machine may. */
+static void add_elsewhere(struct owners *found, const struct lock *lock)
+{
+	struct lock asked = *lock;
+	struct owner *owner = NULL;
+
+	if (found->count > 0)
+		return;
+	asked.slot = -1;
+	if (asked.fd < 0)
+		asked.fd = open_on_nfs(lock);
+	if (asked.fd >= 0 && lockfile_identify(&asked) == 0 && !lock->spec->method->owned(&asked))
+		owner = owners_add(found);
+	if (owner != NULL) {
+		owner->method = lock->spec->method->name;
+		owner->kind = owners_kinds(lock);
+		owner->doubt = DOUBT_MACHINE;
+		found->holders = 1;
+	}
+	if (asked.fd >= 0 && asked.fd != lock->fd)
+		close(asked.fd);
+}
+
+static int kernel_add(struct owners *found, const struct lock *lock, struct search *search,
+    struct error *error)
+{
+	const unsigned kinds =
+	    search->terms->kinds != 0 ? search->terms->kinds : owners_kinds(lock);
+	struct snapshot snapshot;
+	int result = snapshot_take(&snapshot, lock, search, error);
+
+	if (result == 0)
+		result = kernel_owners_add(found, &snapshot, kinds, search, error);
+	if (result == 0) {
+		add_elsewhere(found, lock);
+		waiters_add(found, &snapshot, kinds, search);
+		for (size_t i = found->holders; i > 0; i--)
+			if (is_half_of_slot(found, &found->list[i - 1]))
+				owners_drop(found, i - 1);
+	}
+	snapshot_forget(&snapshot);
+	return result < 0 ? -1 : 1;
+}
+
+static bool kernel_verify(const struct lock *lock, pid_t pid)
+{
+	struct identity file = {lock->id.device, lock->id.inode};
+	struct open_fds open_fds = {.files = &file, .nfiles = 1};
+	struct owner holder = {0};
+	bool verified = false;
+
+	open_fds_of(&open_fds, pid);
+	for (size_t i = 0; i < open_fds.count && !verified; i++)
+		if (open_fds.list[i].locked) {
+			owner_describe(&holder, &open_fds.list[i].lock);
+			verified = owners_count_lock(&open_fds.list[i].lock, owners_kinds(lock)) &&
+			           owner_conflicts(&holder, lock);
+		}
+	open_fds_forget(&open_fds);
+	return verified;
+}
+
+const struct source kernel_source = {kernel_add, kernel_verify, kernel_nesting};

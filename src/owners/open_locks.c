@@ -244,7 +244,7 @@ static void see_on_server(struct owners *found, const struct open_locks *all, si
 }
 
 bool open_locks_owners(struct owners *found, const struct open_locks *all, size_t i,
-    const struct method *method)
+    const struct method *method, struct search_terms *terms)
 {
 	struct lock_spec spec = {.method = method, .name = all->list[i].name, .fd = -1};
 	struct error ignored;
@@ -254,7 +254,7 @@ bool open_locks_owners(struct owners *found, const struct open_locks *all, size_
 		if (same_name(all, i, j))
 			return false;
 	if (server_method(spec.name) == NULL)
-		return owners_look_by_name(found, &spec, false, &ignored) == 0;
+		return owners_look_by_name(found, &spec, false, terms, &ignored) == 0;
 	see_on_server(found, all, i);
 	return true;
 }

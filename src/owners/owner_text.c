@@ -231,29 +231,35 @@ void owners_name_callers(struct owners *found, pid_t asker)
 	}
 }
 
-bool owners_for_text(struct owners *found, const struct lock *lock, pid_t asker)
+bool owners_for_text(struct owners *found, const struct lock *lock, struct search_terms *terms)
 {
 	struct error ignored;
 
-	if (owners_look(found, lock, owners_kinds(lock), &ignored) != 0)
+	if (owners_look(found, lock, terms, &ignored) != 0)
 		return false;
 	for (size_t i = found->holders; i > 0; i--)
 		if (!lock_overlaps(lock, found->list[i - 1].first, found->list[i - 1].last))
 			owners_drop(found, i - 1);
-	owners_name_callers(found, asker);
+	owners_name_callers(found, terms->asker == 0 ? getpid() : terms->asker);
 	return true;
 }
 
 void holder_text(const struct lock *lock, const char *otherwise, char *text, size_t size)
 {
+	struct search_terms terms = SEARCH_BRIEFLY;
 	struct owners found;
+	bool named;
 
 	snprintf(text, size, "%s", otherwise);
-	if (!owners_for_text(&found, lock, getpid()))
+	if (!owners_for_text(&found, lock, &terms))
 		return;
-	if (!owner_text(&found, OWNER_COMMAND_COLUMNS, text, size) &&
-	    lock->spec->method->family == OF_KERNEL && host_id()->pidns != FIRST_PIDNS)
+	named = owner_text(&found, OWNER_COMMAND_COLUMNS, text, size);
+	if (!named && lock->spec->method->family == OF_KERNEL && host_id()->pidns != FIRST_PIDNS)
 		/* outside of this PID namespace */
 		snprintf(text, size, "held; its holder cannot be seen from here");
+	else if (!named && found.seen == SEEN_CUT)
+		snprintf(text, size, "%s; its holder was not looked for in all processes",
+		    otherwise);
 	owners_forget(&found);
+	search_terms_forget(&terms);
 }

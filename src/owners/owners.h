@@ -62,8 +62,8 @@ struct owners {
 	size_t count;
 	size_t holders; /* the dead included: see owners_held() */
 	pid_t asker;    /* the process for which they were looked for: "this process" in a text */
-	bool unseen;    /* there are owners whose process cannot be seen */
-	bool failed;    /* no memory: the list is cut short */
+	/* SEEN_NOT_ALL: there are owners whose process cannot be seen */
+	enum seen seen;
 };
 
 /* Does a process hold the lock, as far as is known?  The dead hold nothing. */
@@ -80,17 +80,70 @@ unsigned owners_kinds(const struct lock *lock);
 
 void owners_forget(struct owners *found);
 
-/* ---- owners_look.c: the search ---- */
+/* ---- owners_terms.c: the search ---- */
 
-/* Fill FOUND with LOCK's owners; LOCK is open, or its name is set.  KINDS: the kernel locks that
- * count.  A file that does not exist has no owners.  A server is not asked: its last answer is
- * read.  Returns 0, or -1 with ERROR filled: the file cannot be reached, or /proc does not tell. */
-int owners_look(struct owners *found, const struct lock *lock, unsigned kinds, struct error *error);
+/* Is /proc/locks read?  Each read of it stops all locking of files on this machine for a moment,
+ * and it tells less than the descriptors of the processes do: who has taken a lock that no process
+ * which may be looked into has open, and who waits in the kernel without a ticket of the queue. */
+enum list_use {
+	LIST_NEVER,
+	LIST_FOR_HOLDER, /* only if no holder is seen without it */
+	LIST_FOR_ALL     /* also if there may be further holders, or waiters, that are not seen */
+};
+
+struct lock_list;
+
+/* What a look may cost, and what has been read for it.  A caller that looks more than once keeps
+ * it; search_terms_forget() at the end. */
+struct search_terms {
+	unsigned kinds; /* the kernel locks that count; 0: those of the lock's method */
+	enum list_use list_use;
+	int64_t list_pause; /* ns between two reads of /proc/locks; INT64_MAX: one for all looks */
+	int64_t budget;     /* ns of processor time for each look; 0: any */
+	struct deadline deadline; /* no look goes on after it */
+	pid_t asker;            /* the process that waits, for which this one looks; 0: this one */
+	struct lock_list *list; /* as it was read last; NULL: not yet */
+};
+
+/* For a person who asked for nothing else. */
+#define SEARCH_THOROUGHLY \
+	((struct search_terms){.list_use = LIST_FOR_ALL, \
+	    .list_pause = INT64_MAX, \
+	    .deadline = {.never = true}})
+
+/* For a message beside something else. */
+#define SEARCH_BRIEFLY \
+	((struct search_terms){.list_use = LIST_FOR_HOLDER, \
+	    .list_pause = INT64_MAX, \
+	    .budget = 50 * MILLISECOND, \
+	    .deadline = {.never = true}})
+
+/* For the line of a wait, time and again. */
+#define SEARCH_TO_OBSERVE \
+	((struct search_terms){.list_use = LIST_FOR_HOLDER, \
+	    .list_pause = 60 * SECOND, \
+	    .budget = 250 * MILLISECOND, \
+	    .deadline = {.never = true}})
+
+/* For --replace and --toggle: all of a search, however long it takes. */
+#define SEARCH_FOR_PROOF \
+	((struct search_terms){.list_use = LIST_FOR_HOLDER, \
+	    .list_pause = SECOND / 2, \
+	    .deadline = {.never = true}})
+
+void search_terms_forget(struct search_terms *terms);
+
+/* Fill FOUND with LOCK's owners; LOCK is open, or its name is set.  A file that does not exist has
+ * no owners.  A server is not asked: its last answer is read.  When LOOK's limits are reached,
+ * FOUND has what was found until then, and is SEEN_CUT.  Returns 0, or -1 with ERROR filled: the
+ * file cannot be reached, or /proc does not tell. */
+int owners_look(struct owners *found, const struct lock *lock, struct search_terms *terms,
+    struct error *error);
 
 /* The same for a lock of SPEC's name and method, which is not open; a server is asked.  Without
  * THIS_METHOD, a lock of any method counts, and SPEC gets the one that its record names. */
 int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method,
-    struct error *error);
+    struct search_terms *terms, struct error *error);
 
 /* Does process PID, at this moment, keep LOCK, which is on no server, from being taken: by a kernel
  * lock in one of its descriptors, or as the one holder of a lock made of files?  To be asked after
@@ -130,14 +183,14 @@ pid_t owner_caller_of_hold(const struct owner *holder);
 void owners_name_callers(struct owners *found, pid_t asker);
 
 /* Fill FOUND with the owners of LOCK that owner_text() is to name: of the holders, those that it
- * may have to wait for.  ASKER is the process that waits: this one, or the one that this one looks
- * for.  Returns false when they cannot be found; else owners_forget() has to follow. */
-bool owners_for_text(struct owners *found, const struct lock *lock, pid_t asker);
+ * may have to wait for. Returns false when they cannot be found; else owners_forget() has to
+ * follow. */
+bool owners_for_text(struct owners *found, const struct lock *lock, struct search_terms *terms);
 
-/* Both: the holder of LOCK at this moment, in TEXT; OTHERWISE if none is found. */
+/* Both, briefly: the holder of LOCK at this moment, in TEXT; OTHERWISE if none is found. */
 void holder_text(const struct lock *lock, const char *otherwise, char *text, size_t size);
 
-/* ---- nesting.c: --nested ---- */
+/* ---- nested locks ---- */
 
 enum nesting {
 	NESTING_NONE,   /* nothing of LOCK's file is locked by what this process has inherited */
@@ -182,6 +235,6 @@ void open_locks_find(struct open_locks *all);
  * names another; of a lock on a server those that this machine knows of, without asking the server.
  * Returns false, with FOUND empty, if it cannot be looked at, or lock I is an earlier one's. */
 bool open_locks_owners(struct owners *found, const struct open_locks *all, size_t i,
-    const struct method *method);
+    const struct method *method, struct search_terms *terms);
 
 #endif

@@ -15,7 +15,7 @@ struct owner *owners_add(struct owners *found)
 	if ((found->count & (found->count - 1)) == 0)
 		list = realloc(list, (found->count == 0 ? 1 : 2 * found->count) * sizeof *list);
 	if (list == NULL) {
-		found->failed = true;
+		found->seen = SEEN_FAILED;
 		return NULL;
 	}
 	found->list = list;
@@ -39,7 +39,7 @@ void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd)
 		return;
 	members = realloc(owner->members, (owner->nmembers + 1) * sizeof *members);
 	if (members == NULL) {
-		found->failed = true;
+		found->seen = SEEN_FAILED;
 		return;
 	}
 	members[owner->nmembers++] = (struct member){pid, fd};

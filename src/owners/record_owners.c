@@ -295,7 +295,8 @@ static void name_flocked(struct owners *found, const struct probe *probe)
 		holder->doubt = DOUBT_OWNER;
 	if (!record_names(holder, &info->record) || !name_command(holder, &info->record))
 		return;
-	found->unseen = false;
+	if (found->seen == SEEN_NOT_ALL)
+		found->seen = SEEN_ALL;
 	if (holder->nmembers > 0)
 		return;
 	holder->doubt = record_doubt(probe, ALIVE);
@@ -319,7 +320,8 @@ static bool has_made_it(const struct owner *owner, const struct probe *probe)
 	return lstat(path, &link) == 0 && (link.st_mode & S_IWUSR) != 0;
 }
 
-static int look_at(struct owners *found, const struct probe *probe, struct error *error)
+static int look_at(struct owners *found, const struct probe *probe, struct search *search,
+    struct error *error)
 {
 	const struct lock_info *info = &probe->info;
 	struct snapshot snapshot;
@@ -329,9 +331,12 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 
 	if (info->there && info->record.kind == RECORD_ABSENT)
 		return error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock");
-	if (snapshot_take_object(&snapshot, &probe->lock, info->object, error) != 0)
+	if (snapshot_take_object(&snapshot, &probe->lock, info->object, search, error) != 0)
 		return -1;
-	kernel_owners_add(found, &snapshot, KIND_FLOCK);
+	if (kernel_owners_add(found, &snapshot, KIND_FLOCK, search, error) != 0) {
+		snapshot_forget(&snapshot);
+		return -1;
+	}
 	flocks = found->count;
 	for (size_t i = flocks; i > 0; i--)
 		if (!is_holder(&found->list[i - 1], &info->record) &&
@@ -342,7 +347,6 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 		name_flocked(found, probe);
 	} else if (info->there) {
 		add_recorded(found, probe, !steady);
-		steady = steady && info->legible; /* /proc/locks may skip a line while it changes */
 	}
 	if (found->count > 0) {
 		owner = &found->list[0];
@@ -350,22 +354,23 @@ static int look_at(struct owners *found, const struct probe *probe, struct error
 		owner->since = info->record.since == 0 ? owner->since : info->record.since * SECOND;
 		owner->since_exact = owner->since_exact || info->record.since != 0;
 	}
-	waiters_add(found, &snapshot, KIND_FLOCK);
+	waiters_add(found, &snapshot, KIND_FLOCK, search);
 	/* whatever kernel lock a waiter sleeps in, it waits for this lock */
 	for (size_t i = 0; i < found->count; i++) {
 		found->list[i].method = probe->spec.method->name;
 		found->list[i].mode = MODE_EXCLUSIVE;
 		found->list[i].kind = 0;
 	}
-	steady = steady && (!found->unseen || snapshot.open_fds.blind);
 	snapshot_forget(&snapshot);
 	return steady;
 }
 
-int record_owners_add(struct owners *found, const struct lock *lock, struct error *error)
+static int record_add(struct owners *found, const struct lock *lock, struct search *search,
+    struct error *error)
 {
 	struct probe probe;
-	int seen = probe_open(&probe, lock->spec, error) == 0 ? look_at(found, &probe, error) : -1;
+	int seen =
+	    probe_open(&probe, lock->spec, error) == 0 ? look_at(found, &probe, search, error) : -1;
 
 	probe_close(&probe);
 	return seen;
@@ -403,7 +408,9 @@ static bool is_recorded(const struct lock_info *info, pid_t pid)
 	       (stat.started == record->start || record->pid != pid) && !procfs_ended(stat.state);
 }
 
-bool record_owner_holds(const struct lock *lock, pid_t pid)
+/* Root or PID's user must own the lock; and PID has it under flock(2), or is named in its record by
+ * PID and start, of this boot and PID namespace, as the command or its semlock. */
+static bool is_proven(const struct lock *lock, pid_t pid)
 {
 	struct probe probe;
 	struct error ignored;
@@ -415,15 +422,35 @@ bool record_owner_holds(const struct lock *lock, pid_t pid)
 	return holds;
 }
 
-int record_owner_inherited(const struct lock *lock)
+static bool record_verify(const struct lock *lock, pid_t pid)
+{
+	struct search_terms terms = SEARCH_FOR_PROOF;
+	struct search search = {&terms, allowance_begins(terms.budget, terms.deadline)};
+	struct owners found = {0};
+	struct error ignored;
+	bool holds = record_add(&found, lock, &search, &ignored) >= 0 && found.holders > 0 &&
+	             found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
+	             owner_has(&found.list[0], pid);
+
+	owners_forget(&found);
+	search_terms_forget(&terms);
+	return holds && is_proven(lock, pid);
+}
+
+/* The descriptor by which this process has LOCK under flock(2): it runs under the lock, and has
+ * inherited it.  Root or this process's user must own the lock: its name may be a link to a file
+ * that is flocked for another purpose. */
+static enum nesting record_nesting(const struct lock *lock, int *fd)
 {
 	struct probe probe;
 	struct error ignored;
-	int fd = -1;
 
+	*fd = -1;
 	if (probe_open(&probe, lock->spec, &ignored) == 0 && probe.info.there &&
 	    owner_trusted(&probe.info.status, getpid()))
-		fd = flocked_fd(&probe.info, getpid());
+		*fd = flocked_fd(&probe.info, getpid());
 	probe_close(&probe);
-	return fd;
+	return *fd >= 0 ? NESTING_COVERS : NESTING_NONE;
 }
+
+const struct source record_source = {record_add, record_verify, record_nesting};

@@ -10,6 +10,7 @@
 #include "methods/server/locksmith.h"
 #include "methods/server/scheme.h"
 #include "methods/server/server.h"
+#include "methods/server/server_inherited.h"
 #include "owners/sources.h"
 #include "report/text.h"
 
@@ -183,3 +184,40 @@ void server_owners_see(struct owners *found, const char *url, pid_t semlock, boo
 	owner->since_exact = true;
 	found->holders += !waits;
 }
+
+/* ---- the family ---- */
+
+/* The server is not asked: its last answer about a busy lock. */
+static int server_add(struct owners *found, const struct lock *lock, struct search *search,
+    struct error *error)
+{
+	(void)search;
+	(void)error;
+	if (lock->server.text != NULL)
+		server_owners_add(found, lock->spec->method->name, lock->server.text, false);
+	return 1;
+}
+
+/* No process is signalled for a lock on a server. */
+static bool server_verify(const struct lock *lock, pid_t pid)
+{
+	(void)lock;
+	(void)pid;
+	return false;
+}
+
+static enum nesting server_nesting(const struct lock *lock, int *fd)
+{
+	enum inherited held;
+
+	*fd = server_inherited(lock->spec->name, &held);
+	if (*fd < 0)
+		return NESTING_NONE;
+	if (held == INHERITED_EXCLUSIVE || (held == INHERITED_SLOT && lock->spec->slots > 0))
+		return NESTING_COVERS;
+	return held == INHERITED_SHARED && lock->spec->slots == 0 && lock->spec->mode == SHARED
+	           ? NESTING_AGAIN
+	           : NESTING_LESS;
+}
+
+const struct source server_source = {server_add, server_verify, server_nesting};

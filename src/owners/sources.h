@@ -4,6 +4,7 @@
 #ifndef SEMLOCK_OWNERS_SOURCES_H
 #define SEMLOCK_OWNERS_SOURCES_H
 
+#include "lock/queue.h"
 #include "owners/owners.h"
 #include "sys/open_fds.h"
 
@@ -24,7 +25,33 @@ bool owners_count_lock(const struct procfs_lock *lock, unsigned kinds);
 /* Set OWNER's method, mode, slot and bytes from LOCK, a line of /proc. */
 void owner_describe(struct owner *owner, const struct procfs_lock *lock);
 
-/* ---- kernel_owners.c: /proc ---- */
+/* ---- a family of methods, and what differs by it but locking ---- */
+
+/* A look that has begun. */
+struct search {
+	struct search_terms *terms;
+	struct allowance limit;
+};
+
+struct source {
+	/* Add LOCK's owners to FOUND, which is empty.  Returns 1; 0 if an owner may have been
+	 * missed, so that the search is to be repeated; or -1 with ERROR filled. */
+	int (*add)(struct owners *found, const struct lock *lock, struct search *search,
+	    struct error *error);
+	/* owners_verify() */
+	bool (*verify)(const struct lock *lock, pid_t pid);
+	/* nesting_inherited() */
+	enum nesting (*inherited)(const struct lock *lock, int *fd);
+};
+
+extern const struct source kernel_source; /* kernel_owners.c */
+extern const struct source record_source; /* record_owners.c: locks made of files */
+extern const struct source server_source; /* server_owners.c */
+
+/* kernel_nesting.c */
+enum nesting kernel_nesting(const struct lock *lock, int *fd);
+
+/* ---- snapshot.c: what /proc says of one lock ---- */
 
 enum { SNAPSHOT_LOCK, SNAPSHOT_QUEUE, SNAPSHOT_FILES };
 
@@ -35,61 +62,72 @@ struct listed_lock {
 	bool accounted; /* its holder is known */
 };
 
-/* What /proc says of one lock, at about one moment. */
 struct snapshot {
 	struct identity files[SNAPSHOT_FILES];
 	struct {
 		unsigned major, minor;
 	} devices[SNAPSHOT_FILES]; /* as /proc/locks names them */
 	unsigned nfiles;           /* 0: the lock's file does not exist; 1: its queue's does not */
+	char queue[QUEUE_PATH_SIZE]; /* the path of its queue's */
+	struct open_fds open_fds;
+	/* /proc/locks, as far as it is about these files */
+	enum {
+		LIST_UNREAD,
+		LIST_OLDER, /* than this snapshot: a line that it has may be gone */
+		LIST_FRESH
+	} list_state;
 	struct listed_lock *listed;
 	size_t nlisted;
-	struct open_fds open_fds;
 };
 
-/* Look at LOCK.  /proc/locks is read before and after the descriptors: a line counts if it is there
- * both times. Returns 0, or -1 with ERROR filled: the file cannot be reached, or there is no
- * /proc/locks. */
-int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct error *error);
+/* Look for the descriptors on LOCK's file and its queue's.  Returns 0, or -1 with ERROR filled: the
+ * file cannot be reached. */
+int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct search *search,
+    struct error *error);
 
 /* The same for an open LOCK made of files.  OBJECT: a descriptor of what its holder has under
- * flock(2); -1: there is none, and no line is about it. */
+ * flock(2); -1: there is none. */
 int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int object,
+    struct search *search, struct error *error);
+
+/* Look for the descriptors once more. */
+void snapshot_retake(struct snapshot *snapshot, struct search *search);
+
+/* Is there a process that has the lock's file open, has locked nothing of it, and has no ticket? It
+ * may wait in the kernel. */
+bool snapshot_has_idler(const struct snapshot *snapshot);
+
+/* Read /proc/locks, if SEARCH still may; TWICE: a second time if no line is about the lock's file.
+ * (While it changes, a read of it can leave out a line.)  Returns 0, or -1 with ERROR filled: it
+ * cannot be read, or there is no memory. */
+int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice,
     struct error *error);
+
+/* The line about the lock's file that has LOCK, and is not accounted for yet; NULL: none. */
+struct listed_lock *snapshot_line(const struct snapshot *snapshot, const struct procfs_lock *lock);
 
 void snapshot_forget(struct snapshot *snapshot);
 
-/* Add the holders of the kernel lock to FOUND, which is empty, and mark their lines in SNAPSHOT as
- * accounted for.  All processes that share a lock are one holder. */
-void kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds);
+/* ---- kernel_owners.c: locks of the kernel ---- */
+
+/* Add the holders of the kernel lock to FOUND, which is empty.  All processes that share a lock are
+ * one holder.  OBJECT: it is what is flocked of a lock made of files.  Returns 0, or -1 with ERROR
+ * filled. */
+int kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
+    struct search *search, struct error *error);
 
 /* In a PID namespace, as in a container, the kernel shows no lock of a process outside of it.
  * There: has a process the file or directory PATH locked, by a lock of KINDS?  To ask for a flock
  * is to take it for a moment. */
 bool kernel_owner_outside(const char *path, unsigned kinds);
 
-/* waiters.c: add the waiters to FOUND, in the order of their turns: first those in the kernel's own
- * queue (the first of semlock's queue, and programs that do not know that queue), then by their
- * tickets. */
-void waiters_add(struct owners *found, const struct snapshot *snapshot, unsigned kinds);
+/* waiters.c: add LOCK's waiters to FOUND, in the order of their turns: first those in the kernel's
+ * own queue, if SNAPSHOT has a list of them (the first of semlock's queue, and programs that do not
+ * know that queue), then by their tickets. */
+void waiters_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
+    struct search *search);
 
 /* ---- record_owners.c: locks made of files ---- */
-
-/* Add to FOUND, which is empty, the owners of LOCK: at most one holder, dead or alive, and the
- * waiters.  /proc shows the flock that semlock keeps on a held lock; the record in the lock is any
- * user's word, judged as owner_record.h says. Returns 1; 0 if an owner may have been missed, so
- * that the search is to be repeated; or -1 with ERROR filled. */
-int record_owners_add(struct owners *found, const struct lock *lock, struct error *error);
-
-/* Does process PID, which was found to be LOCK's holder, hold it still?  Root or PID's user must
- * own the lock; and PID has it under flock(2), or is named in its record by PID and start, of this
- * boot and PID namespace, as the command or its semlock. */
-bool record_owner_holds(const struct lock *lock, pid_t pid);
-
-/* The descriptor by which this process has LOCK under flock(2): it runs under the lock, and has
- * inherited it.  Root or this process's user must own the lock: its name may be a link to a file
- * that is flocked for another purpose. -1: none. */
-int record_owner_inherited(const struct lock *lock);
 
 /* The method of the lock NAME, if a full record in it tells; else NULL. */
 const struct method *record_method(const char *name);

@@ -48,6 +48,7 @@ struct preemption {
 	int64_t since;        /* ... and each look since then, ns on clock_now()'s clock ... */
 	int looks;            /* ... of which there were so many */
 	long pause;           /* ms until the next look */
+	struct search_terms terms; /* of each look */
 	struct error *error;
 };
 
@@ -389,7 +390,7 @@ static int look_and_stop(struct preemption *state)
 	int stopped;
 
 	if (check_proc(state->error) != 0 ||
-	    owners_look(&found, state->lock, owners_kinds(state->lock), state->error) != 0)
+	    owners_look(&found, state->lock, &state->terms, state->error) != 0)
 		return -1;
 	CRASH_POINT("replace.looked");
 
@@ -470,6 +471,7 @@ struct preemption *preempt_begin(const struct request *request, const struct dea
 	    .deadline = *deadline,
 	    .try_once = try_once,
 	    .toggles = request->preempt == PREEMPT_TOGGLE,
+	    .terms = SEARCH_FOR_PROOF,
 	};
 	return state;
 }
@@ -478,5 +480,6 @@ void preempt_end(struct preemption *state)
 {
 	target_list_forget(&state->targets);
 	owners_forget(&state->first);
+	search_terms_forget(&state->terms);
 	free(state);
 }

@@ -110,7 +110,7 @@ static bool has_ticket(pid_t pid, const struct identity *file, bool *blind)
 	bool ticket = false;
 
 	open_fds_of(&open_fds, pid);
-	*blind = *blind || open_fds.blind;
+	*blind = *blind || open_fds.seen > SEEN_ALL;
 	for (size_t i = 0; i < open_fds.count; i++)
 		ticket = ticket || (open_fds.list[i].locked && open_fds.list[i].lock.exclusive);
 	open_fds_forget(&open_fds);

@@ -35,6 +35,7 @@ static char line[LINE];
 struct view {
 	struct show show;
 	struct lock lock; /* as --who has it: not open */
+	struct search_terms terms;
 	pid_t waiter;     /* our parent */
 	pid_t foreground; /* the waiter's process group: while it has the terminal, the line is
 	                     drawn */
@@ -180,7 +181,7 @@ static int64_t next_message(const struct view *view)
 /* Look once, and write.  Returns the time until the next look, in ns.  Searching /proc takes long
  * on a machine of many processes: spend at most a twentieth of the time on it; processor time, or
  * on a busy machine the line would be a minute old. */
-static int64_t look(const struct view *view)
+static int64_t look(struct view *view)
 {
 	const int64_t used = clock_processor();
 	struct owners found = {.count = 0};
@@ -188,7 +189,7 @@ static int64_t look(const struct view *view)
 
 	if (!view->show.messages && !may_draw(view))
 		return SECOND;
-	owners_for_text(&found, &view->lock, view->waiter);
+	owners_for_text(&found, &view->lock, &view->terms);
 	if (view->show.messages)
 		say_waiting(view, &found);
 	else if (may_draw(view))
@@ -253,6 +254,8 @@ _Noreturn static void observe(struct view *view, const struct lock *lock)
 	close_locks(lock);
 	view->lock = LOCK_OF(lock->spec);
 	view->lock.server.text = lock->server.text;
+	view->terms = SEARCH_TO_OBSERVE;
+	view->terms.asker = view->waiter;
 	if (view->again && view->show.messages)
 		sleep_for(next_message(view) - clock_now());
 	else if (view->show.delay > 0)

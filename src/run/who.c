@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/other_semlock.h"
 #include "methods/server/scheme.h"
 #include "owners/owners.h"
 #include "report/text.h"
@@ -129,7 +130,7 @@ static void print_table(const char *label, const struct owners *found)
 	printf("          PID USER     MODE       SINCE       COMMAND\n");
 	for (size_t i = 0; i < found->count; i++)
 		print_row(&found->list[i], i - found->holders + 1);
-	if (found->unseen)
+	if (found->seen == SEEN_NOT_ALL)
 		printf(
 		    "     Some holders or waiters are in processes that may not be looked into.\n");
 }
@@ -198,7 +199,7 @@ static void print_json(const char *label, const struct owners *found, bool first
 	printf("%s{\"lock\": ", first ? "" : ",\n ");
 	json_string(stdout, label, strlen(label));
 	printf(", \"held\": %s, \"unseen\": %s,\n  ", owners_held(found) ? "true" : "false",
-	    found->unseen ? "true" : "false");
+	    found->seen > SEEN_ALL ? "true" : "false");
 	json_list("holders", found->list, found->holders);
 	printf(",\n  ");
 	json_list("waiters", found->list + found->holders, found->count - found->holders);
@@ -210,6 +211,30 @@ static int compare_slots(const void *one, const void *two)
 	return ((const struct owner *)one)->slot - ((const struct owner *)two)->slot;
 }
 
+/* /proc tells of a waiter that has a ticket that it waits; what for, its command line tells. */
+static void name_wish(struct owner *waiter)
+{
+	static const int modes[] = {[WANTS_EXCLUSIVE] = MODE_EXCLUSIVE,
+	    [WANTS_SHARED] = MODE_SHARED,
+	    [WANTS_SLOT] = MODE_SLOT};
+	const struct process *process = &waiter->process;
+	struct other_semlock other;
+	struct lock_spec spec;
+
+	if (waiter->mode != MODE_UNKNOWN || strcmp(process->name, "semlock") != 0 ||
+	    !other_semlock_read(process->command, process->command_length, &other))
+		return;
+	waiter->mode = modes[other.mode];
+	if (waiter->method != NULL || other.method->family != OF_KERNEL)
+		return;
+	spec = (struct lock_spec){.method = other.method};
+	waiter->method = other.method->name;
+	if (other.has_range || other.mode == WANTS_SLOT)
+		return;
+	waiter->kind = owners_kinds(&LOCK_OF(&spec));
+	waiter->last = LLONG_MAX;
+}
+
 static int print_lock(const struct request *request, const char *name, struct owners *found,
     bool first)
 {
@@ -218,6 +243,8 @@ static int print_lock(const struct request *request, const char *name, struct ow
 	if (found->holders > 0 && found->list[0].mode == MODE_SLOT)
 		qsort(found->list, found->holders, sizeof found->list[0], compare_slots);
 	owners_name_callers(found, getpid());
+	for (size_t i = found->holders; i < found->count; i++)
+		name_wish(&found->list[i]);
 	if (request->json)
 		print_json(name, found, first);
 	else
@@ -227,14 +254,15 @@ static int print_lock(const struct request *request, const char *name, struct ow
 	return status;
 }
 
-static int show_lock(const struct request *request, const struct lock_spec *wanted, bool first)
+static int show_lock(const struct request *request, const struct lock_spec *wanted,
+    struct search_terms *terms, bool first)
 {
 	struct lock_spec lock = *wanted;
 	struct owners found = {0};
 	struct error error;
 
 	if (!(wanted->of_user && access(wanted->name, F_OK) != 0 && errno == ENOENT) &&
-	    owners_look_by_name(&found, &lock, request->method_asked, &error) != 0) {
+	    owners_look_by_name(&found, &lock, request->method_asked, terms, &error) != 0) {
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}
@@ -242,7 +270,7 @@ static int show_lock(const struct request *request, const struct lock_spec *want
 }
 
 /* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
-static int show_all(const struct request *request)
+static int show_all(const struct request *request, struct search_terms *terms)
 {
 	static struct open_locks all; /* static: used until the process ends */
 	struct owners found;
@@ -255,7 +283,8 @@ static int show_all(const struct request *request)
 	}
 	open_locks_find(&all);
 	for (size_t i = 0; i < all.count; i++) {
-		if (!open_locks_owners(&found, &all, i, request->spec.method) || found.count == 0)
+		if (!open_locks_owners(&found, &all, i, request->spec.method, terms) ||
+		    found.count == 0)
 			continue;
 		if (print_lock(request, all.list[i].name, &found, first) == EXIT_BUSY)
 			worst = EXIT_BUSY;
@@ -270,6 +299,7 @@ static int show_all(const struct request *request)
 
 void who(const struct request *request)
 {
+	struct search_terms terms = SEARCH_THOROUGHLY;
 	int worst = EXIT_SUCCESS, status;
 	bool first = true;
 
@@ -277,14 +307,15 @@ void who(const struct request *request)
 	if (request->json)
 		printf("[");
 	if (request->nlocks == 0)
-		worst = show_all(request);
+		worst = show_all(request, &terms);
 	for (unsigned i = 0; i < request->nlocks; i++) {
-		status = show_lock(request, &request->locks[i], first);
+		status = show_lock(request, &request->locks[i], &terms, first);
 		first = first && status > EXIT_BUSY;
 		if (status > worst)
 			worst = status;
 	}
 	if (request->json)
 		printf("]\n");
+	search_terms_forget(&terms);
 	end_output(worst);
 }

@@ -105,3 +105,14 @@ bool effort_exceeds(struct effort *effort, int64_t limit)
 		effort->used = clock_processor();
 	return false;
 }
+
+struct allowance allowance_begins(int64_t budget, struct deadline deadline)
+{
+	return (struct allowance){budget, deadline, effort_begins()};
+}
+
+bool allowance_spent(struct allowance *limit)
+{
+	return deadline_left(&limit->deadline) == 0 ||
+	       (limit->budget > 0 && effort_exceeds(&limit->effort, limit->budget));
+}

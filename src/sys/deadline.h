@@ -51,6 +51,19 @@ struct effort effort_begins(void);
 /* Is it more than LIMIT ns, or soon will be?  Never after less time than LIMIT. */
 bool effort_exceeds(struct effort *effort, int64_t limit);
 
+/* What something that only informs may cost. */
+struct allowance {
+	int64_t budget; /* ns of processor time; 0: any */
+	struct deadline deadline;
+	struct effort effort;
+};
+
+/* From now on. */
+struct allowance allowance_begins(int64_t budget, struct deadline deadline);
+
+/* Is the budget spent, or the deadline over? */
+bool allowance_spent(struct allowance *limit);
+
 /* The time left: 0 when it has passed, INT64_MAX when it never comes. */
 int64_t deadline_left(const struct deadline *deadline);
 

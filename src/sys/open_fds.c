@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sys/crash_points.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
 
@@ -76,6 +77,12 @@ bool procfs_same_lock(const struct procfs_lock *earlier, const struct procfs_loc
 	       later->last == earlier->last;
 }
 
+void seen_lessened(enum seen *seen, enum seen by)
+{
+	if (*seen < by)
+		*seen = by;
+}
+
 static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 {
 	struct open_fd *list = open_fds->list;
@@ -84,7 +91,7 @@ static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 		list =
 		    realloc(list, (open_fds->count == 0 ? 1 : 2 * open_fds->count) * sizeof *list);
 	if (list == NULL) {
-		open_fds->failed = true;
+		open_fds->seen = SEEN_FAILED;
 		return;
 	}
 	open_fds->list = list;
@@ -94,6 +101,7 @@ static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 /* All descriptors of all processes, if KEEPS: see open_fds_keep_walk(). */
 static struct open_fds kept;
 static bool keeps;
+static int64_t kept_until; /* ns on clock_now()'s clock */
 
 /* struct statx, which older headers lack. */
 struct statx_answer {
@@ -132,23 +140,27 @@ bool same_file(const struct identity *one, const struct identity *other)
  * process may have ended, or the number may be another file's descriptor. */
 static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 {
-	char info[64], path[64], text[8192], *line, *rest;
+	char name[64], path[64], *line = NULL;
+	const size_t before = open_fds->count;
 	struct identity now;
-	bool any = false;
+	size_t size = 0;
+	FILE *info;
 
-	snprintf(info, sizeof info, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
+	snprintf(name, sizeof name, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)open_fd.pid, open_fd.fd);
-	if (process_file(info, text, sizeof text) < 0 ||
-	    !open_fds_identify(AT_FDCWD, path, 0, &now) || !same_file(&now, &open_fd.identity))
+	info = fopen(name, "re");
+	if (info == NULL)
 		return;
 	open_fd.locked = true;
-	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-		if (procfs_lock_line(line, &open_fd.lock)) {
+	while (getline(&line, &size, info) > 0)
+		if (procfs_lock_line(line, &open_fd.lock))
 			append_fd(open_fds, &open_fd);
-			any = true;
-		}
+	free(line);
+	fclose(info);
 	open_fd.locked = false;
-	if (!any)
+	if (!open_fds_identify(AT_FDCWD, path, 0, &now) || !same_file(&now, &open_fd.identity))
+		open_fds->count = before;
+	else if (open_fds->count == before)
 		append_fd(open_fds, &open_fd);
 }
 
@@ -161,6 +173,12 @@ static void add_fd(struct open_fds *open_fds, struct open_fd open_fd)
 			add_locks(open_fds, open_fd);
 }
 
+static void note_refusal(struct open_fds *open_fds, int errnum)
+{
+	if (errnum == EACCES || errnum == EPERM)
+		seen_lessened(&open_fds->seen, SEEN_NOT_ALL);
+}
+
 void open_fds_of(struct open_fds *open_fds, pid_t pid)
 {
 	char path[64];
@@ -171,7 +189,7 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid)
 	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
 	open = opendir(path);
 	if (open == NULL) {
-		open_fds->blind = open_fds->blind || errno == EACCES || errno == EPERM;
+		note_refusal(open_fds, errno);
 		return;
 	}
 	errno = 0;
@@ -182,14 +200,33 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid)
 			add_fd(open_fds, open_fd);
 		errno = 0;
 	}
-	open_fds->blind = open_fds->blind || errno == EACCES || errno == EPERM;
+	note_refusal(open_fds, errno);
 	closedir(open);
 }
 
-static bool add_process(pid_t pid, void *open_fds)
+static bool add_process(pid_t pid, void *context)
 {
+	struct open_fds *open_fds = context;
+
 	open_fds_of(open_fds, pid);
-	return true;
+	if (open_fds->limit != NULL &&
+	    (FAULT_POINT("open_fds.cut") || allowance_spent(open_fds->limit)))
+		seen_lessened(&open_fds->seen, SEEN_CUT);
+	return open_fds->seen < SEEN_CUT;
+}
+
+/* A walk is kept for four times as long as it takes: all searches together then spend a fifth of
+ * their time on walks, and what a walk missed is not missing for long. */
+static void walk_and_keep(void)
+{
+	enum { KEPT_FOR = 4 };
+	const int64_t began = clock_now();
+	int64_t took;
+
+	open_fds_forget(&kept);
+	process_each(add_process, &kept);
+	took = clock_now() - began;
+	kept_until = began + took + KEPT_FOR * (took > 10 * MILLISECOND ? took : 10 * MILLISECOND);
 }
 
 void open_fds_find(struct open_fds *open_fds)
@@ -198,14 +235,27 @@ void open_fds_find(struct open_fds *open_fds)
 		process_each(add_process, open_fds);
 		return;
 	}
-	if (kept.count == 0) {
-		process_each(add_process, &kept);
-		/* of an earlier walk: what was opened since is missed, too */
-		open_fds->blind = kept.blind;
-	}
-	open_fds->failed = kept.failed;
+	if (kept.count == 0 || clock_now() > kept_until)
+		walk_and_keep();
+	seen_lessened(&open_fds->seen, kept.seen);
 	for (size_t i = 0; i < kept.count; i++)
 		add_fd(open_fds, kept.list[i]);
+}
+
+void open_fds_refresh(struct open_fds *open_fds)
+{
+	struct open_fds before = *open_fds;
+	struct open_fd *open_fd;
+
+	open_fds->list = NULL;
+	open_fds->count = 0;
+	for (size_t i = 0; i < before.count; i++) {
+		open_fd = &before.list[i];
+		/* a descriptor with several locks is there several times in a row */
+		if (i == 0 || open_fd->pid != open_fd[-1].pid || open_fd->fd != open_fd[-1].fd)
+			add_locks(open_fds, *open_fd);
+	}
+	free(before.list);
 }
 
 void open_fds_keep_walk(void)

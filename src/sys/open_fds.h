@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "sys/deadline.h"
+
 /* The kinds of lock that the kernel keeps on a file. */
 enum { KIND_FLOCK = 1, KIND_OFD = 2, KIND_POSIX = 4 };
 
@@ -29,8 +31,9 @@ struct procfs_lock {
 enum { PROCFS_PAGE = 4096 };
 
 /* Open /proc/locks, buffered by PAGE, which must last until it is closed: as much as the kernel
- * gives in a read.  A read keeps all locks of the machine still, and between two the list may
- * change.  NULL, with errno set: it cannot be read. */
+ * gives in a read.  Each read stops all calls that lock a file on this machine, and between two the
+ * list may change: read it only for what fdinfo does not tell.  NULL, with errno set: it cannot be
+ * read. */
 FILE *procfs_locks(char page[PROCFS_PAGE]);
 
 /* A line of /proc/locks, or of /proc/PID/fdinfo/N with "lock:" before it.  Returns false for
@@ -63,17 +66,32 @@ struct open_fd {
 	struct procfs_lock lock;
 };
 
+/* How much of what was to be looked at has been; each is less than the one before it. */
+enum seen {
+	SEEN_ALL,
+	SEEN_NOT_ALL, /* some processes may not be looked into; to look again does not help */
+	SEEN_CUT,     /* the limit was reached: the rest was not looked for */
+	SEEN_FAILED   /* no memory: the list is cut short */
+};
+
+/* *SEEN becomes BY, if that is less. */
+void seen_lessened(enum seen *seen, enum seen by);
+
 struct open_fds {
 	const struct identity *files; /* those that are looked for, NFILES of them */
 	unsigned nfiles;
+	struct allowance *limit; /* NULL: none */
 	struct open_fd *list;
 	size_t count;
-	bool blind;  /* some processes may not be looked into, and a new walk would not help */
-	bool failed; /* no memory: the list is cut short */
+	enum seen seen;
 };
 
 /* Add the descriptors of all processes. */
 void open_fds_find(struct open_fds *open_fds);
+
+/* Read anew what the descriptors in OPEN_FDS have locked; those that are closed by now are left
+ * out. */
+void open_fds_refresh(struct open_fds *open_fds);
 
 /* From now on, one walk over all processes serves all searches; each reads anew what its files have
  * locked. */

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "methods/server/server_inherited.h"
 #include "owners/sources.h"
 
 /* The part of LOCK's bytes that HOLDER has.  A lock without a range is all bytes; one of another
@@ -91,7 +90,7 @@ static enum nesting nesting_of_slots(const struct lock *lock, const bool *mine)
 	return count < take ? NESTING_BESIDE : NESTING_AGAIN;
 }
 
-static enum nesting nesting_in_kernel(const struct lock *lock, int *fd)
+enum nesting kernel_nesting(const struct lock *lock, int *fd)
 {
 	struct identity file = {lock->id.device, lock->id.inode};
 	struct stat named;
@@ -120,32 +119,4 @@ static enum nesting nesting_in_kernel(const struct lock *lock, int *fd)
 	}
 	open_fds_forget(&open_fds);
 	return nesting == NESTING_AGAIN ? nesting_of_slots(lock, mine) : nesting;
-}
-
-static enum nesting nesting_on_server(const struct lock *lock, int *fd)
-{
-	enum inherited held;
-
-	*fd = server_inherited(lock->spec->name, &held);
-	if (*fd < 0)
-		return NESTING_NONE;
-	if (held == INHERITED_EXCLUSIVE || (held == INHERITED_SLOT && lock->spec->slots > 0))
-		return NESTING_COVERS;
-	return held == INHERITED_SHARED && lock->spec->slots == 0 && lock->spec->mode == SHARED
-	           ? NESTING_AGAIN
-	           : NESTING_LESS;
-}
-
-enum nesting nesting_inherited(const struct lock *lock, int *fd)
-{
-	switch (lock->spec->method->family) {
-	case ON_SERVER:
-		return nesting_on_server(lock, fd);
-	case OF_KERNEL:
-		return nesting_in_kernel(lock, fd);
-	case OF_FILES:
-		break;
-	}
-	*fd = record_owner_inherited(lock);
-	return *fd >= 0 ? NESTING_COVERS : NESTING_NONE;
 }

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* The descriptors that processes have open, and their fdinfo, tell which locks a file carries, and
+ * through which processes.  /proc/locks tells of the others. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "owners/sources.h"
+#include "sys/file_system.h"
+#include "sys/files.h"
+
+/* ---- /proc/locks ---- */
+
+struct lock_list {
+	int64_t read_at; /* ns on clock_now()'s clock */
+	struct procfs_lock *lines;
+	size_t count;
+};
+
+static bool append_line(struct lock_list *list, const struct procfs_lock *line)
+{
+	struct procfs_lock *lines = list->lines;
+
+	if ((list->count & (list->count - 1)) == 0) /* full at each power of two */
+		lines = realloc(lines, (list->count == 0 ? 1 : 2 * list->count) * sizeof *lines);
+	if (lines == NULL)
+		return false;
+	list->lines = lines;
+	lines[list->count++] = *line;
+	return true;
+}
+
+/* Returns 0, or -1 with ERROR filled. */
+static int read_lines(struct lock_list *list, struct allowance *limit, struct error *error)
+{
+	char line[256], page[PROCFS_PAGE];
+	FILE *locks = procfs_locks(page);
+	struct procfs_lock lock;
+	int result = 0;
+
+	if (locks == NULL)
+		return error_set(error, ERROR_UNAVAILABLE,
+		    "cannot find the holder: cannot read /proc/locks");
+	list->read_at = clock_now();
+	while (result == 0 && fgets(line, sizeof line, locks) != NULL) {
+		if (!procfs_lock_line(line, &lock))
+			continue;
+		if (!append_line(list, &lock))
+			result = error_set(error, ERROR_SYSTEM, "no memory");
+		if (list->count % 64 == 0 && allowance_spent(limit))
+			break;
+	}
+	fclose(locks);
+	return result;
+}
+
+void search_terms_forget(struct search_terms *terms)
+{
+	if (terms->list != NULL)
+		free(terms->list->lines);
+	free(terms->list);
+	terms->list = NULL;
+}
+
+/* May /proc/locks be read, or read once more? */
+static bool may_read(const struct search_terms *terms)
+{
+	return terms->list_use != LIST_NEVER &&
+	       (terms->list == NULL || clock_now() - terms->list->read_at >= terms->list_pause);
+}
+
+static bool is_about(const struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
+{
+	return lock->inode == (unsigned long long)snapshot->files[file].inode &&
+	       lock->major == snapshot->devices[file].major &&
+	       lock->minor == snapshot->devices[file].minor;
+}
+
+struct listed_lock *snapshot_line(const struct snapshot *snapshot, const struct procfs_lock *lock)
+{
+	struct listed_lock *entry;
+
+	for (size_t i = 0; i < snapshot->nlisted; i++) {
+		entry = &snapshot->listed[i];
+		if (!entry->accounted && entry->file == SNAPSHOT_LOCK &&
+		    procfs_same_lock(&entry->lock, lock))
+			return entry;
+	}
+	return NULL;
+}
+
+/* Keep the lines of LIST that are about the files of SNAPSHOT.  While /proc/locks changes, a read
+ * of it can give a lock twice, each time with the waiters behind it: but only shared locks can be
+ * alike.  (A ticket counts once, however often it is listed.)  Returns false without memory. */
+static bool pick_lines(struct snapshot *snapshot, const struct lock_list *list)
+{
+	struct listed_lock entry = {0};
+	bool twice = false;
+
+	free(snapshot->listed);
+	snapshot->nlisted = 0;
+	snapshot->listed = calloc(SNAPSHOT_FILES * list->count + 1, sizeof *snapshot->listed);
+	if (snapshot->listed == NULL)
+		return false;
+	for (size_t i = 0; i < list->count; i++) {
+		entry.lock = list->lines[i];
+		for (entry.file = 0; entry.file < snapshot->nfiles; entry.file++) {
+			if (!is_about(snapshot, entry.file, &entry.lock))
+				continue;
+			if (!entry.lock.waiting)
+				twice = entry.file == SNAPSHOT_LOCK && entry.lock.exclusive &&
+				        snapshot_line(snapshot, &entry.lock) != NULL;
+			if (!twice)
+				snapshot->listed[snapshot->nlisted++] = entry;
+		}
+	}
+	return true;
+}
+
+static bool has_line_of_lock(const struct snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->nlisted; i++)
+		if (snapshot->listed[i].file == SNAPSHOT_LOCK)
+			return true;
+	return false;
+}
+
+/* One pass.  Returns 0, or -1 with ERROR filled. */
+static int read_list(struct snapshot *snapshot, struct search *search, struct error *error)
+{
+	struct search_terms *terms = search->terms;
+
+	search_terms_forget(terms);
+	terms->list = calloc(1, sizeof *terms->list);
+	if (terms->list == NULL)
+		return error_set(error, ERROR_SYSTEM, "no memory");
+	if (read_lines(terms->list, &search->limit, error) != 0) {
+		search_terms_forget(terms);
+		return -1;
+	}
+	if (!pick_lines(snapshot, terms->list))
+		return error_set(error, ERROR_SYSTEM, "no memory");
+	snapshot->list_state = LIST_FRESH;
+	return 0;
+}
+
+int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice, struct error *error)
+{
+	if (may_read(search->terms)) {
+		if (read_list(snapshot, search, error) != 0)
+			return -1;
+		return twice && !has_line_of_lock(snapshot) ? read_list(snapshot, search, error)
+		                                            : 0;
+	}
+	if (search->terms->list == NULL)
+		return 0;
+	if (!pick_lines(snapshot, search->terms->list))
+		return error_set(error, ERROR_SYSTEM, "no memory");
+	snapshot->list_state = LIST_OLDER;
+	return 0;
+}
+
+/* ---- the descriptors ---- */
+
+/* Returns false with errno set if FD is -1, or its file cannot be looked at. */
+static bool identify(struct snapshot *snapshot, unsigned file, int fd, struct stat *status)
+{
+	if (fd < 0 || fstat(fd, status) != 0)
+		return false;
+	snapshot->files[file] = (struct identity){status->st_dev, status->st_ino};
+	file_system_device(fd, status->st_dev, &snapshot->devices[file].major,
+	    &snapshot->devices[file].minor);
+	snapshot->nfiles = file + 1;
+	return true;
+}
+
+/* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock
+ * that this process has on the file. */
+static bool identify_path(struct snapshot *snapshot, unsigned file, const char *path,
+    struct stat *status)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	bool there = identify(snapshot, file, fd, status);
+
+	if (fd >= 0)
+		close(fd);
+	return there;
+}
+
+/* The files are known: walk over all processes. */
+static void find_open_fds(struct snapshot *snapshot, struct search *search)
+{
+	snapshot->open_fds = (struct open_fds){.files = snapshot->files,
+	    .nfiles = snapshot->nfiles,
+	    .limit = &search->limit};
+	if (snapshot->nfiles > 0)
+		open_fds_find(&snapshot->open_fds);
+}
+
+static void fill_snapshot(struct snapshot *snapshot, const struct lock *lock, struct search *search)
+{
+	struct stat status;
+
+	queuefile_path(lock, snapshot->queue);
+	identify_path(snapshot, SNAPSHOT_QUEUE, snapshot->queue, &status);
+	find_open_fds(snapshot, search);
+}
+
+void snapshot_retake(struct snapshot *snapshot, struct search *search)
+{
+	open_fds_forget(&snapshot->open_fds);
+	open_fds_drop_walk();
+	find_open_fds(snapshot, search);
+}
+
+void snapshot_forget(struct snapshot *snapshot)
+{
+	open_fds_forget(&snapshot->open_fds);
+	free(snapshot->listed);
+	*snapshot = (struct snapshot){0};
+}
+
+static bool has_ticket(const struct open_fds *open_fds, pid_t pid)
+{
+	for (size_t i = 0; i < open_fds->count; i++)
+		if (open_fds->list[i].pid == pid && open_fds->list[i].file == SNAPSHOT_QUEUE &&
+		    open_fds->list[i].locked && open_fds->list[i].lock.exclusive)
+			return true;
+	return false;
+}
+
+bool snapshot_has_idler(const struct snapshot *snapshot)
+{
+	const struct open_fds *open_fds = &snapshot->open_fds;
+	const struct open_fd *open_fd;
+
+	for (size_t i = 0; i < open_fds->count; i++) {
+		open_fd = &open_fds->list[i];
+		if (open_fd->file == SNAPSHOT_LOCK && !open_fd->locked &&
+		    open_fd->pid != getpid() && !has_ticket(open_fds, open_fd->pid))
+			return true;
+	}
+	return false;
+}
+
+/* A lock whose file does not exist is free, if its directory does: else errno says what is
+ * missing. */
+int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct search *search,
+    struct error *error)
+{
+	const char *name = lock->spec->name, *directory;
+	struct lock itself = {0};
+	char space[PATH_MAX];
+	struct stat file;
+
+	*snapshot = (struct snapshot){0};
+	if (name == NULL ? !identify(snapshot, SNAPSHOT_LOCK, lock->fd, &file)
+			 : !identify_path(snapshot, SNAPSHOT_LOCK, name, &file)) {
+		directory = name != NULL && errno == ENOENT ? path_directory(name, space) : NULL;
+		if (directory != NULL && access(directory, F_OK) == 0)
+			return 0;
+		return error_set(error, ERROR_OPEN, "cannot look at it");
+	}
+	if (name != NULL && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode)))
+		return error_plain(error, ERROR_OPEN, "is a %s, not a file to lock",
+		    S_ISFIFO(file.st_mode) ? "FIFO" : "socket");
+	itself.id.device = file.st_dev;
+	itself.id.inode = file.st_ino;
+	fill_snapshot(snapshot, &itself, search);
+	return 0;
+}
+
+int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int object,
+    struct search *search, struct error *error)
+{
+	struct stat file;
+
+	*snapshot = (struct snapshot){0};
+	if (object >= 0 && !identify(snapshot, SNAPSHOT_LOCK, object, &file))
+		return error_set(error, ERROR_OPEN, "cannot look at it");
+	fill_snapshot(snapshot, lock, search);
+	return 0;
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What it costs others that somebody looks: each read of /proc/locks stops all calls that lock a file.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+
+prepare() {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+}
+
+# reads_list COUNT STATUS CMD...: CMD, by the user AS, ends with STATUS, and opens /proc/locks COUNT times.
+reads_list() {
+	local count=$1
+	shift
+	# shellcheck disable=SC2086 # a word or none
+	expect_status "$1" ${AS-} strace -f -qq -e trace=open,openat -o trace "${@:2}" || return
+	[ "$(grep -c '"/proc/locks"' trace)" -eq "$count" ] || complain "not $count times: $(grep '"/proc/locks"' trace)"
+}
+
+@test "a holder and waiters that have tickets are seen without the list of all locks" {
+	for method in flock ofd excl mkdir symlink; do
+		rm -rf l
+		hold_lock -m $method l
+		queue_as one -m $method l
+		queue_as two -m $method l
+		reads_list 0 1 "$SEMLOCK" --who -m $method l
+		grep -q "^l: held, 2 waiting" .out || complain "$method: $out"
+		grep -q "^held *${COMMAND[holder]} " .out || complain "$method: $out"
+		[ "$(awk '$1 ~ /^[12]\.$/ { print $2 }' .out | paste -sd' ')" = "${PID[one]} ${PID[two]}" ] || complain "$method: $out"
+		let_go
+		for name in one two; do
+			ready $name
+			let_go $name
+		done
+		rm ./*.up ./*.down
+	done
+}
+
+@test "a refusal: the holder is seen without that list" {
+	for method in flock ofd posix excl mkdir; do
+		rm -rf l
+		hold_lock -m $method l
+		# -n asks it, before it refuses, whether a waiter has been stopped: as often without -v
+		expect_status 1 strace -qq -e trace=open,openat -o quiet "$SEMLOCK" -n -m $method l true
+		reads_list "$(grep -c '"/proc/locks"' quiet)" 1 "$SEMLOCK" -v -n -m $method l true
+		[[ $err == *"held by ${COMMAND[holder]} "* ]] || complain "$method: $err"
+		let_go
+		rm ./*.up ./*.down
+	done
+}
+
+@test "for what nothing else tells the list is read once: a free lock, a waiter without a ticket, several locks" {
+	reads_list 0 0 "$SEMLOCK" --who none
+	: >l
+	reads_list 1 0 "$SEMLOCK" --who l
+	hold_lock l
+	start barger "$PROBE" until-free l
+	"$PROBE" blocked "${PID[barger]}"
+	reads_list 1 1 "$SEMLOCK" --who l
+	grep -q "^ *1\. *${PID[barger]} " .out || complain "$out"
+	cp l m
+	reads_list 1 1 "$SEMLOCK" --who l m none
+	let_go
+	ended barger 0
+}
+
+@test "another user's lock: once" {
+	root_only "to be two users"
+	as_nobody strace -o /dev/null true 2>/dev/null || skip "strace cannot trace here"
+	hold_lock l
+	queue_as one l
+	chmod 644 l
+	: >trace
+	chmod 666 trace
+	AS=as_nobody reads_list 1 1 "$SEMLOCK" --who l
+	grep -q '^l: held, 1 waiting$' .out || complain "$out"
+	let_go
+	ready one
+	let_go one
+}
+
+@test "a descriptor with thousands of locks: all of them are shown" {
+	mkfifo many.up
+	start many "$PROBE" tickets l 2000 many.up
+	ready many
+	expect_status 1 "$SEMLOCK" --who -m ofd --json l
+	[ "$(jq '.[0].holders | length' <.out)" -ge 1999 ] # one is let go of for a moment, time and again
+}
+
+@test "a look that is cut short says what it did not look for" {
+	hold_lock l
+	SEMLOCK_CRASH=open_fds.cut:fail=1 refused 1 "l: busy; its holder was not looked for in all processes" \
+		"$CRASHABLE_SEMLOCK" -v -n l true
+	let_go
+}
