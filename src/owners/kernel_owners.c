@@ -276,8 +276,7 @@ static bool needs_list(const struct holders *holders, enum list_use use)
 {
 	const struct snapshot *snapshot = holders->snapshot;
 
-	if (snapshot->files[SNAPSHOT_LOCK].inode == 0 || use == LIST_NEVER ||
-	    snapshot->open_fds.seen >= SEEN_CUT)
+	if (snapshot->files[SNAPSHOT_LOCK].inode == 0 || use == LIST_NEVER)
 		return false;
 	if (holders->found->count == 0)
 		return true;

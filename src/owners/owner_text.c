@@ -147,6 +147,8 @@ bool owner_text(const struct owners *found, size_t columns, char *text, size_t s
 		snprintf(text, size, "held; the lock names no holder");
 	} else if (unseen && first->doubt == DOUBT_MACHINE) {
 		snprintf(text, size, "held on another machine");
+	} else if (unseen && found->seen == SEEN_CUT) {
+		snprintf(text, size, "held; its holder was not looked for in all processes");
 	} else if (unseen && first->taker > 0) {
 		snprintf(text, size, "held by a process that cannot be seen (process %ld took it)",
 		    (long)first->taker);

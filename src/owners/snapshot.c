@@ -16,6 +16,8 @@
 
 /* ---- /proc/locks ---- */
 
+enum { LINES_OF_PAGE = 64 }; /* about */
+
 struct lock_list {
 	int64_t read_at; /* ns on clock_now()'s clock */
 	struct procfs_lock *lines;
@@ -35,7 +37,8 @@ static bool append_line(struct lock_list *list, const struct procfs_lock *line)
 	return true;
 }
 
-/* Returns 0, or -1 with ERROR filled. */
+/* A page at least, when nothing is left of LIMIT: most machines have no more locks, and it can name
+ * the process to look into.  Returns 0, or -1 with ERROR filled. */
 static int read_lines(struct lock_list *list, struct allowance *limit, struct error *error)
 {
 	char line[256], page[PROCFS_PAGE];
@@ -52,7 +55,7 @@ static int read_lines(struct lock_list *list, struct allowance *limit, struct er
 			continue;
 		if (!append_line(list, &lock))
 			result = error_set(error, ERROR_SYSTEM, "no memory");
-		if (list->count % 64 == 0 && allowance_spent(limit))
+		if (list->count % LINES_OF_PAGE == 0 && allowance_spent(limit))
 			break;
 	}
 	fclose(locks);

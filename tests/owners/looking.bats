@@ -39,6 +39,8 @@ reads_list() {
 }
 
 @test "a refusal: the holder is seen without that list" {
+	# of thousands of processes, under strace, a part is looked into within 50 ms
+	[ "$(find /proc -maxdepth 1 -name '[1-9]*' | wc -l)" -lt 600 ] || skip "too many processes"
 	for method in flock ofd posix excl mkdir; do
 		rm -rf l
 		hold_lock -m $method l
@@ -89,9 +91,15 @@ reads_list() {
 	[ "$(jq '.[0].holders | length' <.out)" -ge 1999 ] # one is let go of for a moment, time and again
 }
 
-@test "a look that is cut short says what it did not look for" {
+@test "a look that is cut short finds the holder by the list of all locks, or says what it did not look for" {
+	namespaces --mount
+	export SEMLOCK_CRASH=open_fds.cut:fail=1
 	hold_lock l
-	SEMLOCK_CRASH=open_fds.cut:fail=1 refused 1 "l: busy; its holder was not looked for in all processes" \
-		"$CRASHABLE_SEMLOCK" -v -n l true
+	refused 1 "l: held by ${COMMAND[holder]} (probe hold" "$CRASHABLE_SEMLOCK" -v -n l true
+	refused 1 "l: busy; its holder was not looked for in all processes" unshare --mount sh -c \
+		'mount --bind /dev/null /proc/locks && exec "$0" -v -n l true' "$CRASHABLE_SEMLOCK"
 	let_go
+	hold_as ofd -m ofd l
+	refused 1 "l: held; its holder was not looked for in all processes" "$CRASHABLE_SEMLOCK" -v -n -m ofd l true
+	let_go ofd
 }
