@@ -19,7 +19,14 @@
 
 enum { NAME_SIZE = 256 };
 
-/* A lock made of files, LOCK->file. */
+/* How far our object has come. */
+enum object_life {
+	OBJECT_NONE,  /* it is not made yet, or closed again */
+	OBJECT_READY, /* it is flocked, and names the command */
+	OBJECT_HELD   /* it has the lock's name */
+};
+
+/* A lock made of files, LOCK->files.state. */
 struct file_lock {
 	const struct object *object; /* how this method's lock is made */
 	/* the file system is this kernel's alone: its locks and PIDs prove something */
@@ -27,8 +34,7 @@ struct file_lock {
 	bool by_age; /* NFS 3 with --stale, where a dead machine's flock stays: the object is under
 	              * flock(2) only while a process removes it, and signs of life alone prove
 	              * life */
-	bool held;
-	bool ready;                /* our object is made, flocked, and names the command */
+	enum object_life life;
 	bool inherited;            /* the command has its descriptor */
 	bool named;                /* O_TMPFILE and linkat(2) do not work here */
 	char temporary[NAME_SIZE]; /* the name of our object until it gets the lock's; "": none */
@@ -49,8 +55,8 @@ struct object {
 
 	/* Make ours, unpublished, and set LOCK->fd.  Returns 0, or -1 with ERROR filled. */
 	int (*make)(struct lock *lock, struct error *error);
-	/* Write LOCK->file->record into it, which is open as FD.  Returns 0, or -1 with ERROR
-	 * filled. */
+	/* Write LOCK->files.state->record into it, which is open as FD.  Returns 0, or -1 with
+	 * ERROR filled. */
 	int (*write)(const struct lock *lock, int fd, struct error *error);
 	/* Give it the lock's name: TAKEN; AGAIN when the name is taken; FAILED. */
 	enum outcome (*publish)(struct lock *lock, struct error *error);
@@ -82,8 +88,8 @@ struct lock_info {
 
 /* ---- lockdir.c: the directory, and the names in it ---- */
 
-/* A method's open: split LOCK's name, open its directory, and make LOCK->file.  Its current: does
- * LOCK's name still lead into that directory?  Its stuck_reason. */
+/* A method's open: split LOCK's name, open its directory, and make LOCK->files.state.  Its current:
+ * does LOCK's name still lead into that directory?  Its stuck_reason. */
 int lockdir_open(struct lock *lock, struct error *error);
 bool lockdir_current(const struct lock *lock);
 const char *lockdir_stuck_reason(const struct lock *lock);
@@ -209,7 +215,7 @@ int publish_flock(int fd);
  * there is none yet: NEEDS_CHILD. */
 bool publish_describe(struct lock *lock);
 
-/* Make LOCK->file->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR
+/* Make LOCK->files.state->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR
  * filled. */
 int publish_record(const struct lock *lock, int fd, struct error *error);
 

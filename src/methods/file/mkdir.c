@@ -151,7 +151,7 @@ static int remove_in_place(const struct lock *lock, int fd)
 /* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
 static int mkdir_remove(struct lock *lock, int fd)
 {
-	const bool held = lock->files.state->held;
+	const bool held = lock->files.state->life == OBJECT_HELD;
 	char gone[NAME_SIZE];
 	int result;
 

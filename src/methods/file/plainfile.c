@@ -108,7 +108,7 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 	if (!publish_unsupported() && errno != ENOENT)
 		return lockdir_not_named(error);
 	lock->files.state->named = true; /* no /proc, say: try again with a temporary name */
-	lock->files.state->ready = false;
+	lock->files.state->life = OBJECT_NONE;
 	close(lock->fd);
 	lock->fd = -1;
 	return AGAIN;

@@ -93,7 +93,7 @@ static enum outcome make_ready(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
 
-	if (file->ready)
+	if (file->life != OBJECT_NONE)
 		return TAKEN;
 	if (publish_prepare(lock, error) != 0)
 		return FAILED;
@@ -111,7 +111,7 @@ static enum outcome make_ready(struct lock *lock, struct error *error)
 			return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
 		CRASH_POINT("publish.flocked");
 	}
-	file->ready = true;
+	file->life = OBJECT_READY;
 	return TAKEN;
 }
 
@@ -142,7 +142,7 @@ static void close_object(struct lock *lock)
 	if (lock->fd >= 0)
 		close(lock->fd);
 	file->second = lock->fd = -1;
-	file->ready = false;
+	file->life = OBJECT_NONE;
 }
 
 /* An attacker can open a new file before we flock it, and keep it flocked, so that we cannot write
@@ -265,7 +265,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	    (FAULT_POINT("publish.identity") || !lockdir_is_ours(lock)))
 		outcome = refuse_identity(lock, error);
 	if (outcome == TAKEN) {
-		lock->files.state->held = true;
+		lock->files.state->life = OBJECT_HELD;
 		CRASH_POINT("publish.published");
 		if (lock->files.state->by_age && lock->fd >= 0)
 			flock(lock->fd, LOCK_UN); /* of flock_empty() */
@@ -304,7 +304,7 @@ static bool is_lost(int errnum)
 /* A lock that was named twice is held once; the other has nothing to lose. */
 bool object_owned(struct lock *lock)
 {
-	return !lock->files.state->held || lock->files.state->object->is_ours(lock) ||
+	return lock->files.state->life != OBJECT_HELD || lock->files.state->object->is_ours(lock) ||
 	       !is_lost(errno);
 }
 
@@ -333,7 +333,7 @@ static void remove_object(struct lock *lock)
 		lock->end.lost = true;
 	else if (removed != 0)
 		lock->end.stuck = errno;
-	lock->files.state->held = false;
+	lock->files.state->life = OBJECT_READY;
 	CRASH_POINT("publish.released");
 	if (lock->fd >= 0)
 		flock(lock->fd, LOCK_UN);
@@ -342,7 +342,7 @@ static void remove_object(struct lock *lock)
 int object_drop(struct lock *lock, struct error *error)
 {
 	(void)error; /* LOCK->end says why */
-	if (!lock->files.state->held)
+	if (lock->files.state->life != OBJECT_HELD)
 		return 0;
 	remove_object(lock);
 	if (lock->files.state->object->make != NULL)

@@ -234,7 +234,7 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 		rename_erase(lock);
 		return rename_failed(lock, error);
 	}
-	lock->files.state->held = true;
+	lock->files.state->life = OBJECT_HELD;
 	CRASH_POINT("rename.moved");
 	return TAKEN;
 }

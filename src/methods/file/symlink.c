@@ -246,7 +246,8 @@ static int symlink_remove(struct lock *lock, int fd)
 static void symlink_beat(struct lock *lock)
 {
 	char name[NAME_SIZE];
-	int guard = lock->files.state->held ? guard_take(lock, name, call_try_flock) : -1;
+	int guard =
+	    lock->files.state->life == OBJECT_HELD ? guard_take(lock, name, call_try_flock) : -1;
 
 	if (guard >= 0 && is_ours(lock))
 		utimensat(lock->files.directory, lock->id.entry, NULL, AT_SYMLINK_NOFOLLOW);
