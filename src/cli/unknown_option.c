@@ -11,10 +11,11 @@
 #include "report/error.h"
 #include "report/text.h"
 
-/* "; did you mean --wait?" for WORD, of LENGTH bytes, without its dashes; or "". */
-static const char *hint(const struct option_table *table, const char *word, size_t length)
+/* "; did you mean --wait?" for WORD, of LENGTH bytes, without its dashes; or "".  The text may lie
+ * in SIMILAR. */
+static const char *hint(const struct option_table *table, const char *word, size_t length,
+    struct similar *similar)
 {
-	static struct similar similar;
 	static const char elsewhere[][2][sizeof "; semlock-check(1) is a program of its own"] = {
 	    /* what other tools call it */
 	    {"no-wait", "; did you mean --nonblock?"},
@@ -26,10 +27,10 @@ static const char *hint(const struct option_table *table, const char *word, size
 		if (strlen(elsewhere[i][0]) == length &&
 		    strncmp(word, elsewhere[i][0], length) == 0)
 			return elsewhere[i][1];
-	similar = (struct similar){.word = word, .length = length};
+	*similar = (struct similar){.word = word, .length = length};
 	for (unsigned i = 0; i < table->names; i++)
-		similar_try(&similar, table->longs[i].name);
-	return similar_hint(&similar, "--", "");
+		similar_try(similar, table->longs[i].name);
+	return similar_hint(similar, "--", "");
 }
 
 /* Put the options that begin with the LENGTH bytes at PREFIX into TEXT, by the alphabet: "--nested
@@ -66,6 +67,7 @@ void unknown_option_refuse(const struct option_table *table, int argc, char **ar
 	const char *bundle =
 	    optind < argc && optind > 0 && argv[optind][0] == '-' ? argv[optind] : word;
 	const size_t length = strlen(word) > 2 ? strcspn(word + 2, "=") : 0;
+	struct similar similar;
 	char like[256];
 	unsigned count;
 
@@ -77,7 +79,7 @@ void unknown_option_refuse(const struct option_table *table, int argc, char **ar
 			bundle = word;
 		die(EXIT_USAGE, "-%c: there is no such option%s (see --help)", optopt,
 		    bundle[0] == '-' && strlen(bundle) > 3
-			? hint(table, bundle + 1, strcspn(bundle + 1, "="))
+			? hint(table, bundle + 1, strcspn(bundle + 1, "="), &similar)
 			: "");
 	}
 	count = list_options(table, word + 2, length, like, sizeof like);
@@ -86,5 +88,5 @@ void unknown_option_refuse(const struct option_table *table, int argc, char **ar
 	if (count == 1)
 		die(EXIT_USAGE, "%s: this option takes no value", word);
 	die(EXIT_USAGE, "%s: there is no such option%s (see --help)", word,
-	    hint(table, word + 2, length));
+	    hint(table, word + 2, length, &similar));
 }

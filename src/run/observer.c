@@ -29,7 +29,6 @@ enum { LINE = 1024 };
 
 /* For the observer's handlers. */
 static volatile sig_atomic_t drawn;
-static char line[LINE];
 
 /* What the observer knows of the wait. */
 struct view {
@@ -42,6 +41,7 @@ struct view {
 	int64_t since;    /* when the wait began, on clock_now()'s clock */
 	int64_t until;    /* its deadline, in ns after 1970 */
 	bool again;       /* another observer has shown this wait before */
+	char line[LINE];  /* as it was drawn; not static: that is a page more for every start */
 };
 
 static void write_line(const char *text, size_t length)
@@ -96,7 +96,7 @@ static size_t queue_place(const struct owners *found)
 /* "; 2nd of 5; until 12:02:07" */
 static void place_text(const struct view *view, const struct owners *found, char *text, size_t size)
 {
-	static const char *const suffixes[] = {"th", "st", "nd", "rd"};
+	static const char suffixes[][3] = {"th", "st", "nd", "rd"};
 	size_t place = queue_place(found), used = 0;
 	const char *suffix = place % 100 / 10 == 1 || place % 10 > 3 ? "th" : suffixes[place % 10];
 	char until[32];
@@ -128,7 +128,7 @@ static void line_text(const struct view *view, const struct owners *found, size_
 }
 
 /* On a narrow terminal the holder's command is cut first, and the place last. */
-static void draw_line(const struct view *view, const struct owners *found)
+static void draw_line(struct view *view, const struct owners *found)
 {
 	char text[700], next[LINE];
 	struct winsize size;
@@ -145,11 +145,11 @@ static void draw_line(const struct view *view, const struct owners *found)
 	next[0] = '\r';
 	text_printable(next + 1, sizeof next - 4, text, length, columns);
 	strcat(next, "\033[K");
-	if (drawn && strcmp(next, line) == 0)
+	if (drawn && strcmp(next, view->line) == 0)
 		return;
-	strcpy(line, next);
+	strcpy(view->line, next);
 	drawn = true; /* before it is, for a signal */
-	write_line(line, strlen(line));
+	write_line(next, strlen(next));
 }
 
 static void say_waiting(const struct view *view, const struct owners *found)

@@ -39,7 +39,7 @@ static void user_text(const struct process *process, char *name, size_t size)
 
 static void mode_text(const struct owner *owner, char *name, size_t size)
 {
-	static const char *const names[] = {"-", "exclusive", "shared", "slot"};
+	static const char names[][sizeof "exclusive"] = {"-", "exclusive", "shared", "slot"};
 
 	if (owner->mode == MODE_SLOT && owner->slot >= 0)
 		snprintf(name, size, owner->last_slot > owner->slot ? "slot %d-%d" : "slot %d",
@@ -82,7 +82,8 @@ static void command_text(const struct owner *owner, size_t columns, char *name, 
 
 static void print_row(const struct owner *owner, size_t turn)
 {
-	static const char *const ranks[] = {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
+	static const char ranks[][sizeof "held"] =
+	    {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
 	char rank[16], pid[24] = "?", user[11], mode[16], since[32], command[600];
 	size_t wider;
 
@@ -149,7 +150,8 @@ static void json_time(const char *key, int64_t moment)
 
 static void json_owner(const struct owner *owner)
 {
-	static const char *const alive[] = {[ALIVE] = "true", [DEAD] = "false", [UNKNOWN] = "null"};
+	static const char alive[][sizeof "false"] =
+	    {[ALIVE] = "true", [DEAD] = "false", [UNKNOWN] = "null"};
 	static const char *const modes[] = {NULL, "exclusive", "shared", "slot"};
 	const struct process *process = &owner->process;
 	char host[256] = "", user[64];

@@ -40,7 +40,7 @@ int64_t clock_processor(void)
 static bool apply_suffix(const char *p, double *value)
 {
 	static const struct {
-		const char *name;
+		char name[sizeof "ms"];
 		double seconds;
 	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}, {"d", 86400}};
 

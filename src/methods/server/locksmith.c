@@ -200,8 +200,8 @@ const char *locksmith_says(const char *line, const char *word)
 
 int locksmith_greet(struct locksmith *helper, const struct deadline *until, struct error *error)
 {
-	static const char *const offers[] = {OFFER_SHARED, OFFER_SLOTS, OFFER_ORDER, OFFER_TOKEN,
-	    OFFER_QUEUE_MAX};
+	static const char offers[][sizeof OFFER_QUEUE_MAX] = {OFFER_SHARED, OFFER_SLOTS,
+	    OFFER_ORDER, OFFER_TOKEN, OFFER_QUEUE_MAX};
 	char words[LOCKSMITH_LINE], *word, *rest;
 	const char *line, *text;
 	int got = locksmith_line(helper, until, &line);
