@@ -133,7 +133,8 @@ LOCKSMITH_POSTGRESQL = \
 	src/locksmith/postgresql/postgresql.c \
 	src/locksmith/postgresql/query.c src/locksmith/postgresql/query.h \
 	src/locksmith/postgresql/schema.c src/locksmith/postgresql/schema.h \
-	src/locksmith/postgresql/session.c src/locksmith/postgresql/session.h
+	src/locksmith/postgresql/session.c src/locksmith/postgresql/session.h \
+	src/locksmith/postgresql/waiter.c src/locksmith/postgresql/waiter.h
 LOCKSMITH_S3 = $(LOCKSMITH_CURL) \
 	src/locksmith/s3/aws_login.c src/locksmith/s3/aws_login.h \
 	src/locksmith/s3/aws_settings.c src/locksmith/s3/aws_settings.h \

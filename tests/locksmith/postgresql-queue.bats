@@ -117,6 +117,20 @@ pooled_session() { SQL_PORT=${PG_PORT[pooler]} sql "SHOW ALL"; SQL_PORT=${PG_POR
 	cmp before after || complain "$(diff before after)"
 }
 
+@test "through a pooler, which tells no waiter of its turn, a queue is served soon" {
+	local waiters=${THOROUGH:+100}
+	sql "ALTER SYSTEM SET max_connections = 150"
+	postgresql_restart one
+	pooler transaction 10
+	hold_lock "$POOLED"
+	queue_up "${waiters:=20}" --ttl=60 "$POOLED"
+	before=$(now)
+	let_go
+	served "$waiters"
+	# Each has looked within ten seconds; what follows is a queue that moves.
+	[ $(($(now) - before)) -lt $(((15 + waiters / 5) * 1000000000)) ] || complain "$(($(now) - before)) ns"
+}
+
 @test "and in session mode" {
 	pooler session 9
 	hold_lock "$POOLED"

@@ -46,7 +46,7 @@ static const char enter_alone[] =
     "  pid, boot, client)"
     " SELECT :name, :id, nextval('semlock.token'), nextval('semlock.token'), :mode,"
     "  CASE WHEN :mode = 'slots' THEN 0 END, :lease, clock_timestamp() + :lease,"
-    "  CASE pg_backend_pid() WHEN :backend THEN :backend END, pg_postmaster_start_time(), :client"
+    "  CASE pg_backend_pid() WHEN :backend THEN :seat END, pg_postmaster_start_time(), :client"
     " WHERE NOT EXISTS (SELECT FROM semlock.place WHERE name = :name)"
     " RETURNING" ENTRY;
 
@@ -57,7 +57,7 @@ static const char remove_lapsed[] =
 static const char stand_in_line[] =
     "INSERT INTO semlock.place (name, id, ticket, mode, lease, until, pid, boot, client)"
     " VALUES (:name, :id, nextval('semlock.token'), :mode, :lease, clock_timestamp() + :lease,"
-    "  CASE pg_backend_pid() WHEN :backend THEN :backend END, pg_postmaster_start_time(), :client)"
+    "  CASE pg_backend_pid() WHEN :backend THEN :seat END, pg_postmaster_start_time(), :client)"
     " ON CONFLICT (name, id) DO UPDATE"
     "  SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot";
 
@@ -113,6 +113,22 @@ static const char wake_first_if_entered[] =
 
 static const char listen[] = "LISTEN :channel";
 
+/* So many percent of the sessions that the server, the role and the database may have are free. */
+#define ROOM \
+	" (SELECT least(" \
+	"   100 - 100 * used.by_all / (current_setting('max_connections')::int" \
+	"    - current_setting('superuser_reserved_connections')::int" \
+	"    - coalesce(current_setting('reserved_connections', true)::int, 0))," \
+	"   CASE WHEN role.rolconnlimit > 0" \
+	"    THEN 100 - 100 * used.by_role / role.rolconnlimit END," \
+	"   CASE WHEN database.datconnlimit > 0" \
+	"    THEN 100 - 100 * used.in_database / database.datconnlimit END)" \
+	"  FROM pg_roles AS role, pg_database AS database, LATERAL (" \
+	"   SELECT count(*) AS by_all, count(*) FILTER (WHERE usesysid = role.oid) AS by_role," \
+	"    count(*) FILTER (WHERE datid = database.oid) AS in_database" \
+	"   FROM pg_stat_get_activity(NULL) WHERE datid IS NOT NULL) AS used" \
+	"  WHERE role.rolname = session_user AND database.datname = current_database())"
+
 /* What the step has come to, as take_look() reads it, also where our row is gone.  A waiter's
  * commit is not flushed to disk. */
 static const char look[] =
@@ -133,21 +149,24 @@ static const char look[] =
     "    ELSE concat('mode=', mode, ' slot=' || slot, ' ', client) END"
     "   FROM in_the_way ORDER BY token IS NULL, ticket LIMIT 1),"
     "  set_config('synchronous_commit',"
-    "   CASE WHEN p.token IS NULL THEN 'off' ELSE 'local' END, true)"
+    "   CASE WHEN p.token IS NULL THEN 'off' ELSE 'local' END, true),"
+    "  CASE WHEN :queued THEN" ROOM " END"
     " FROM p";
 
-enum { LOOK_BEFORE = ENTRY_COLUMNS, LOOK_LAPSE, LOOK_WHO, LOOK_COMMIT, LOOK_COLUMNS };
+enum { LOOK_BEFORE = ENTRY_COLUMNS, LOOK_LAPSE, LOOK_WHO, LOOK_COMMIT, LOOK_ROOM, LOOK_COLUMNS };
 
 /* After a lost connection the session is another. */
 static const char beat[] =
     "UPDATE semlock.place AS p"
     " SET until = clock_timestamp() + lease,"
-    "  pid = CASE pg_backend_pid() WHEN :backend THEN :backend END,"
+    "  pid = CASE pg_backend_pid() WHEN :backend THEN :seat END,"
     "  boot = pg_postmaster_start_time()"
     " WHERE name = :name AND id = :id"
     " RETURNING (SELECT count(*) FROM semlock.place WHERE name = :name"
     "  AND token IS NULL AND ticket < p.ticket AND until > clock_timestamp()),"
-    "  pg_backend_pid() = :backend";
+    "  pg_backend_pid() = :backend," ROOM;
+
+enum { BEAT_BEFORE, BEAT_OURS, BEAT_ROOM, BEAT_COLUMNS };
 
 /* The process is the command from START on. */
 static const char renew[] = "UPDATE semlock.place"
@@ -199,6 +218,11 @@ static int64_t lapses_in(double ms)
 	return clock_boottime() + (ms < 10 ? 10 : (int64_t)ms) * MILLISECOND;
 }
 
+static void take_room(struct pg_lock *lock, const PGresult *result, int column)
+{
+	lock->room = PQgetisnull(result, 0, column) ? 100 : atoi(PQgetvalue(result, 0, column));
+}
+
 static int take_look(struct pg_lock *lock, const PGresult *result, int64_t sent)
 {
 	int entered = take_entry(lock, result, sent);
@@ -210,6 +234,7 @@ static int take_look(struct pg_lock *lock, const PGresult *result, int64_t sent)
 	lock->lapses = NEVER;
 	if (!PQgetisnull(result, 0, LOOK_LAPSE))
 		lock->lapses = lapses_in(strtod(PQgetvalue(result, 0, LOOK_LAPSE), NULL));
+	take_room(lock, result, LOOK_ROOM);
 	if (!PQgetisnull(result, 0, LOOK_WHO))
 		who = PQgetvalue(result, 0, LOOK_WHO);
 	snprintf(lock->who, sizeof lock->who, "%s", who);
@@ -266,7 +291,8 @@ static int quick_step(struct pg_lock *lock)
 static int whole_step(struct pg_lock *lock)
 {
 	int64_t until, sent;
-	bool queued = lock->row == PG_ROW_QUEUED, listens = queued && lock->session.ours;
+	bool queued = lock->row == PG_ROW_QUEUED;
+	bool listens = queued && lock->session.ours && lock->presence == PG_STAYS;
 	PGresult *result;
 	int entered;
 
@@ -324,13 +350,14 @@ int place_beat(struct pg_lock *lock)
 	if (session_begin(lock, "off", until) != 0)
 		return -1;
 	query_add(lock, beat);
-	result = session_ask(lock, 2, until);
+	result = session_ask(lock, BEAT_COLUMNS, until);
 	if (result == NULL)
 		return -1;
 	lock->before = 0;
 	if (PQntuples(result) > 0) {
-		lock->before = atoi(PQgetvalue(result, 0, 0));
-		lock->session.ours = is_true(result, 1);
+		lock->before = atoi(PQgetvalue(result, 0, BEAT_BEFORE));
+		lock->session.ours = is_true(result, BEAT_OURS);
+		take_room(lock, result, BEAT_ROOM);
 	}
 	PQclear(result);
 	return 0;

@@ -13,7 +13,7 @@
 int place_step(struct pg_lock *lock);
 
 /* Keep our place, and decide nothing.  Returns 0, with lock->before (0 as well if the place has
- * lapsed) and, of a new session, whether it is ours; or -1. */
+ * lapsed), lock->room and, of a new session, whether it is ours; or -1. */
 int place_beat(struct pg_lock *lock);
 
 /* Prolong our lock.  Returns 1; 0 if it is not there any more; or -1. */

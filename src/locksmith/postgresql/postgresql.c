@@ -14,11 +14,10 @@
 #include "locksmith/postgresql/conninfo.h"
 #include "locksmith/postgresql/place.h"
 #include "locksmith/postgresql/session.h"
+#include "locksmith/postgresql/waiter.h"
 
 #define DEFAULT_TTL (15 * SECOND)
-#define AGAIN (SECOND / 2) /* between two tries of a server that is not there */
-/* between two looks of the first waiters, where a pooler passes no word on */
-#define POOLED_LOOK SECOND
+#define AGAIN (SECOND / 2)       /* between two tries of a server that is not there */
 #define LAST_TRIES (10 * SECOND) /* for the release, while the server is not there */
 #define MEMORY (16 << 20)
 
@@ -41,83 +40,7 @@ static void limit_memory(void)
 	fclose(statm);
 }
 
-/* Between two signs of life, with each of which comes a look: at most six a minute, if the lease
- * leaves five seconds for a second and a third try; else two in a lease.  Several waiters
- * spread. */
-static int64_t between_signs(int64_t lease)
-{
-	int64_t few = earlier(10 * SECOND, lease - 5 * SECOND),
-		time = few > lease * 2 / 5 ? few : lease * 2 / 5;
-
-	return time + spread(time / 10);
-}
-
-/* Others are before us, and we shall hear of our turn, or a pooler passes no word on: nothing is to
- * be decided.  After a lost session the first sign of life finds out whether the new one is ours,
- * and is to listen again. */
-static bool far_from_turn(const struct pg_lock *lock)
-{
-	return lock->row == PG_ROW_QUEUED && lock->before > 1 && !lock->session.heard &&
-	       (lock->session.listening || !lock->session.ours);
-}
-
-/* In the queue, until we hold (lock->token is set) or the wait is over. */
-static enum engine_outcome acquire(struct pg_lock *lock)
-{
-	const struct options *options = lock->options;
-
-	while (!protocol_released()) {
-		int got = far_from_turn(lock) ? place_beat(lock) : 0;
-		int64_t now, next;
-
-		if (got == 0 && !far_from_turn(lock))
-			got = place_step(lock);
-		/* We have entered: the standby has to confirm it.  It may take long, and our row
-		 * may have lapsed meanwhile: then another step tells. */
-		if (got > 0 &&
-		    place_confirm(lock, lock->row == PG_ROW_QUEUED || options->wait != NEVER
-					    ? options->answer_by
-					    : session_answer_by(lock)) != 0)
-			got = -1;
-		else if (got > 0 &&
-			 clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER))
-			return ENGINE_TAKEN;
-		now = clock_boottime();
-		if (got < 0) {
-			char text[sizeof lock->error.text + 32];
-
-			if (lock->error.kind != ERROR_AWAY || options->no_wait ||
-			    now >= options->until ||
-			    (lock->row != PG_ROW_QUEUED && options->wait == NEVER &&
-				!session_failed_by(lock, "55P03")))
-				return protocol_released() ? ENGINE_RELEASED : ENGINE_FAILED;
-			snprintf(text, sizeof text, "note=for the server: %s", lock->error.text);
-			say_wait(text);
-			loop_wait(earlier(now + spread(AGAIN), options->until));
-			continue;
-		}
-		if (lock->token[0] != '\0')
-			continue;
-		if (options->no_wait)
-			return ENGINE_BUSY;
-		lock->row = PG_ROW_QUEUED;
-		say_wait(lock->who);
-		if (now < options->until && lock->session.ours && !lock->session.listening)
-			continue;
-		next = now + between_signs(lock->ttl);
-		if (lock->before <= 1)
-			next = earlier(next, lock->session.ours ? lock->lapses : now + POOLED_LOOK);
-		next = earlier(next, options->until);
-		while (!lock->session.heard && clock_boottime() < next && !protocol_released())
-			if (lock->db == NULL || session_wait(lock, next) != 0)
-				break;
-		if (clock_boottime() >= options->until)
-			return ENGINE_BUSY;
-	}
-	return ENGINE_RELEASED;
-}
-
-/* Removes our row, over a new session if need be.  The removal of a lock is tried for longer,
+/* Remove our row, over a new session if need be.  The removal of a lock is tried for longer,
  * because others wait for it. */
 static enum engine_outcome leave(struct pg_lock *lock)
 {
@@ -206,7 +129,8 @@ static enum engine_outcome run(const struct options *options, struct error *erro
 
 	*lock = (struct pg_lock){.options = options,
 	    .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL,
-	    .slot = -1};
+	    .slot = -1,
+	    .room = 100};
 	lock->stage = options->action == ACTION_LOCK ? PG_ENTERS : PG_LOOKS;
 	random_bytes(&lock->id, sizeof lock->id);
 	lock->id &= INT64_MAX;
@@ -215,7 +139,7 @@ static enum engine_outcome run(const struct options *options, struct error *erro
 		error_plain(&lock->error, ERROR_USAGE,
 		    "--stale is not for postgresql: a lease (--ttl) ends by itself");
 	else
-		outcome = options->action == ACTION_WHO ? place_who(lock) : acquire(lock);
+		outcome = options->action == ACTION_WHO ? place_who(lock) : waiter_acquire(lock);
 	if (outcome == ENGINE_BUSY && options->action == ACTION_LOCK) {
 		/* A standby that is away is in everybody's way, and no holder is. */
 		if (place_confirm(lock, session_answer_by(lock)) != 0)

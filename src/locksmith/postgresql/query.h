@@ -5,6 +5,8 @@
  *   :name :id :mode :slots :lease    the lock's name; our row; how it is to be held, and how long
  *   :client :command                 what others are told about us; the process that runs
  *   :backend                         the session's PID, as this end knows it: a pooler's differs
+ *   :seat                            the PID for the row: the same, or NULL if no session is kept
+ *   :queued                          true if the row has waited in the queue
  *   :idle                            after so long the server may end an idle session of ours
  *   :waits :holds                    the session's name while we wait and while we hold, or NULL
  *   :token                           the fencing token of the row that holds

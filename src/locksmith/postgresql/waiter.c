@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <stdio.h>
+
+#include "locksmith/common/loop.h"
+#include "locksmith/common/protocol.h"
+#include "locksmith/postgresql/place.h"
+#include "locksmith/postgresql/session.h"
+#include "locksmith/postgresql/waiter.h"
+#include "protocol/lease_schedule.h"
+
+#define AGAIN (SECOND / 2) /* between two tries of a server that is not there */
+/* between two tries of an arrival that the server has no session for */
+#define AGAIN_FULL (5 * SECOND)
+
+/* A waiter keeps its session only while so many percent of the sessions are free: the rest is for
+ * holders whose sessions have ended, and for arrivals.  The first two are to hear of their turn. */
+enum { ROOM_FOR_FIRST = 25, ROOM_FOR_OTHERS = 50 };
+
+/* Between two looks of a waiter that nobody tells of its turn. */
+#define LOOK_MOST (10 * SECOND)
+#define LOOK_LEAST (SECOND / 50)
+
+/* Return the time between two signs of life, with each of which comes a look: at most six a minute,
+ * if the lease leaves five seconds for a second and a third try; else two in a lease.  Several
+ * waiters spread. */
+static int64_t between_signs(int64_t lease)
+{
+	int64_t few = earlier(10 * SECOND, lease - 5 * SECOND), half = lease * 2 / 5;
+	int64_t time = few > half ? few : half;
+
+	return time + spread(time / 10);
+}
+
+/* Return the time until a waiter looks that nobody tells of its turn: as many seconds as it has
+ * places to go.  If the queue has moved since the last look, it may be a fast one: the next look
+ * comes soon, and later ones after three times as long each, until it moves again. */
+static int64_t until_look(struct pg_lock *lock)
+{
+	int64_t most = earlier((lock->before + 1) * SECOND, LOOK_MOST);
+
+	if (lock->seen_before > lock->before)
+		lock->pause = LOOK_LEAST * (lock->before + 1);
+	else
+		lock->pause = lock->pause == 0 ? most : earlier(3 * lock->pause, most);
+	lock->seen_before = lock->before;
+	return spread(earlier(lock->pause, most));
+}
+
+/* Others are before us, and we shall hear of our turn, or look for it: nothing is to be decided.
+ * After a lost session the first sign of life finds out whether the new one is ours, and is to
+ * listen again. */
+static bool far_from_turn(const struct pg_lock *lock)
+{
+	return lock->row == PG_ROW_QUEUED && lock->before > 1 && !lock->session.heard &&
+	       (lock->session.listening || !lock->session.ours || lock->presence == PG_COMES_BY);
+}
+
+/* Has the server refused a session because there are too many? */
+static bool is_full(const struct pg_lock *lock)
+{
+	return session_failed_by(lock, "53300");
+}
+
+/* Look once.  Returns 1 if we have entered, 0 if not, or -1 with lock->error filled. */
+static int look(struct pg_lock *lock)
+{
+	const struct options *options = lock->options;
+	bool waits = lock->row == PG_ROW_QUEUED || options->wait != NEVER;
+	int entered;
+
+	if (far_from_turn(lock) && place_beat(lock) != 0)
+		return -1;
+	if (far_from_turn(lock))
+		return 0;
+	entered = place_step(lock);
+	if (entered <= 0)
+		return entered;
+	/* The standby has to confirm it.  It may take long, and our row may have lapsed meanwhile:
+	 * then another step tells. */
+	if (place_confirm(lock, waits ? options->answer_by : session_answer_by(lock)) != 0)
+		return -1;
+	return clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER);
+}
+
+/* May a look that has failed be repeated?  An arrival that was told no time to wait waits for a
+ * server that works: one whose sessions or whose table others have. */
+static bool may_look_again(const struct pg_lock *lock)
+{
+	const struct options *options = lock->options;
+
+	if (lock->error.kind != ERROR_AWAY || options->no_wait ||
+	    clock_boottime() >= options->until)
+		return false;
+	return lock->row == PG_ROW_QUEUED || options->wait != NEVER || is_full(lock) ||
+	       session_failed_by(lock, "55P03");
+}
+
+/* Say what the server lacks, and wait for it.  If it is full, waiters must not be in the way of a
+ * holder that comes back: they ask seldom, but often enough to keep their places. */
+static void wait_for_server(struct pg_lock *lock)
+{
+	char text[sizeof lock->error.text + 32];
+	int64_t pause = AGAIN;
+
+	if (is_full(lock)) {
+		pause =
+		    lock->row == PG_ROW_QUEUED ? earlier(lock->ttl / 6, AGAIN_FULL) : AGAIN_FULL;
+		pause = pause < AGAIN ? AGAIN : pause;
+	}
+	if (!is_full(lock) || !lock->full_noted) {
+		snprintf(text, sizeof text, "note=for the server: %s", lock->error.text);
+		say_wait(text);
+	}
+	lock->full_noted = lock->full_noted || is_full(lock);
+	loop_wait(earlier(clock_boottime() + spread(pause), lock->options->until));
+}
+
+/* Keep the session if the server has room for it, or hang up.  Returns true if another step is
+ * needed, so that the session hears of our turn. */
+static bool settle(struct pg_lock *lock)
+{
+	int least = lock->before > 1 ? ROOM_FOR_OTHERS : ROOM_FOR_FIRST;
+	bool comes_by = lock->presence == PG_COMES_BY;
+
+	if (!lock->session.ours) /* the pooler's */
+		return false;
+	lock->presence = lock->room < least ? PG_COMES_BY : PG_STAYS;
+	if (lock->presence == PG_STAYS)
+		return !lock->session.listening;
+	/* The row must not seem to be one whose client has gone. */
+	if (comes_by || place_beat(lock) == 0)
+		session_close(lock);
+	return false;
+}
+
+/* Wait until the next look is due. */
+static void wait_for_turn(struct pg_lock *lock)
+{
+	int64_t now = clock_boottime(), next = now + between_signs(lock->ttl);
+
+	if (!lock->session.listening)
+		next = earlier(next, now + until_look(lock));
+	else if (lock->before <= 1)
+		next = earlier(next, lock->lapses);
+	next = earlier(next, lock->options->until);
+	while (!lock->session.heard && clock_boottime() < next && !protocol_released()) {
+		if (lock->presence == PG_COMES_BY)
+			loop_wait(next);
+		else if (lock->db == NULL || session_wait(lock, next) != 0)
+			break;
+	}
+}
+
+enum engine_outcome waiter_acquire(struct pg_lock *lock)
+{
+	const struct options *options = lock->options;
+
+	while (!protocol_released()) {
+		int entered = look(lock);
+
+		if (entered > 0)
+			return ENGINE_TAKEN;
+		if (entered < 0) {
+			if (!may_look_again(lock))
+				return protocol_released() ? ENGINE_RELEASED : ENGINE_FAILED;
+			wait_for_server(lock);
+			continue;
+		}
+		if (lock->token[0] != '\0')
+			continue;
+		if (options->no_wait)
+			return ENGINE_BUSY;
+		lock->row = PG_ROW_QUEUED;
+		say_wait(lock->who);
+		if (clock_boottime() < options->until && settle(lock))
+			continue;
+		wait_for_turn(lock);
+		if (clock_boottime() >= options->until)
+			return ENGINE_BUSY;
+	}
+	return ENGINE_RELEASED;
+}
