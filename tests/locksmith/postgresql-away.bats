@@ -147,7 +147,7 @@ standby_has() { [ "$(SQL_PORT=${PG_PORT[two]} sql "SELECT count(*) FROM semlock.
 	LOCK="postgresql://lock@$PG,$PG2/nightly?dbname=postgres"
 	# A standby cannot lock, and is passed over.
 	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG2,$PG/nightly?dbname=postgres" true
-	expect_status 69 "$SEMLOCK" -n "postgresql://lock@$PG2/nightly?dbname=postgres" true
+	refused 69 "the server is a standby" "$SEMLOCK" -n "postgresql://lock@$PG2/nightly?dbname=postgres" true
 	hold_lock --ttl=30 "$LOCK"
 	queue_up 10 --ttl=30 "$LOCK"
 	eventually standby_has 11 # a place is sent on with the next flush, within a second
@@ -232,6 +232,42 @@ later() {
 	ended early 0
 }
 
+# names: the resolver of slow_names.c, for what is started from here on; LOCK is a lock's URL with a name for a host.
+names() {
+	"${CC:-cc}" -I "$LOCKSMITH_DIR" -D_GNU_SOURCE -shared -fPIC -o names.so "$SOURCE/tests/lib/slow_names.c" 2>/dev/null ||
+		skip "no compiler"
+	if under_valgrind || [ "$("$SEMLOCK" --version)" != "$(LD_PRELOAD=$PWD/names.so "$SEMLOCK" --version 2>&1)" ]; then
+		skip "no LD_PRELOAD with this build"
+	fi
+	export LD_PRELOAD=$PWD/names.so
+	LOCK=postgresql://lock@db.test:${PG_PORT[one]}/nightly?dbname=postgres
+}
+
+@test "no name is resolved, and the session is gone: the lock is renewed, and released at once" {
+	names
+	hold_lock --ttl=60 "$LOCK"
+	: >no-dns
+	end_sessions
+	eventually sessions 'semlock nightly holds' 0
+	before=$(now)
+	let_go
+	[ $(($(now) - before)) -lt 5000000000 ] || complain "$(($(now) - before)) ns"
+	[ "$(rows)" -eq 0 ]
+	rm -f no-dns holder.*
+	hold_lock --ttl=9 "$LOCK"
+	: >no-dns
+	end_sessions
+	eventually sessions 'semlock nightly holds' 1
+	let_go
+	rm -f no-dns holder.*
+	# The name may lead to another server by now.
+	hold_lock --ttl=30 "$LOCK"
+	postgresql_crash one
+	postgresql_start one
+	eventually sessions 'semlock nightly holds' 1
+	let_go
+}
+
 # cron: URL is that of a role which no reserved session is kept for.
 cron() {
 	sql "CREATE ROLE cron LOGIN"
@@ -245,11 +281,7 @@ back_again() {
 	local before
 	before=$(holders_session)
 	"$@" || return
-	is_back() {
-		local session
-		session=$(holders_session)
-		[ -n "$session" ] && [ "$session" != "$before" ]
-	}
+	is_back() { [[ $(holders_session) == [0-9]* && $(holders_session) != "$before" ]]; }
 	eventually is_back && kill -0 "${COMMAND[holder]}"
 }
 holders_session() { sql "SELECT pid FROM pg_stat_activity WHERE application_name = 'semlock nightly holds'"; }

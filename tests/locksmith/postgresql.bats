@@ -19,7 +19,12 @@ load ../lib/remote-postgresql
 	chmod +x $'b\xe4'
 	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG/n%C3%A4chtlich?dbname=postgres" ./$'b\xe4'
 	expect_out ran
-	refused 69 "invalid byte sequence" "$SEMLOCK" "postgresql://lock@$PG/n%E4chtlich?dbname=postgres" touch ran
+	# The session's name is cut, here within a character.
+	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG/x$(printf '%%C3%%A4%.0s' {1..40})?dbname=postgres" true
+	refused 64 "must be UTF-8" "$SEMLOCK" "postgresql://lock@$PG/n%E4chtlich?dbname=postgres" touch ran
+	sql "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG/n%C3%A4chtlich?dbname=latin" ./$'b\xe4'
+	refused 64 "cannot hold the lock's name" "$SEMLOCK" "postgresql://lock@$PG/10%E2%82%AC?dbname=latin" touch ran
 	[ ! -e ran ]
 }
 
@@ -167,6 +172,62 @@ load ../lib/remote-postgresql
 	sql "$(sed -n 's/.*\(GRANT USAGE ON SCHEMA.*\)/\1/p' .err)"
 	expect_status 0 "$SEMLOCK" -n "$url" true
 	expect_status 0 "$SEMLOCK" --who "$url"
+}
+
+# may RIGHTS: URL is that of the role cron, which has these rights to the table, and all others.
+may() {
+	expect_status 0 "$SEMLOCK" "$URL" true
+	sql "CREATE ROLE cron LOGIN; GRANT USAGE ON SCHEMA semlock TO cron; GRANT USAGE ON SEQUENCE semlock.token TO cron;
+		GRANT $1 ON semlock.place TO cron"
+	URL=${URL/lock@/cron@}
+}
+
+@test "a role that may not renew or release a lock is told so before the command starts" {
+	may "SELECT, INSERT"
+	for right in UPDATE DELETE; do
+		for mode in -x -s "-j 2"; do
+			# shellcheck disable=SC2086 # two words
+			refused 77 "GRANT SELECT, INSERT, UPDATE, DELETE ON semlock.place TO cron" "$SEMLOCK" $mode "$URL" touch ran
+		done
+		sql "GRANT $right ON semlock.place TO cron"
+	done
+	[ ! -e ran ]
+	hold_lock --ttl=9 "$URL"
+	sql "REVOKE UPDATE ON semlock.place FROM cron"
+	ended holder 76
+	grep -q "the lock is lost: permission denied for table place" holder.err
+}
+
+@test "row security on the table is refused, as it would hide the rows of others" {
+	local url=$URL
+	may "SELECT, INSERT, UPDATE, DELETE"
+	hold_lock "$url"
+	sql "CREATE POLICY own ON semlock.place USING (client LIKE '%note=cron%') WITH CHECK (true)"
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	sql "ALTER TABLE semlock.place ENABLE ROW LEVEL SECURITY"
+	refused 77 "ALTER TABLE semlock.place DISABLE ROW LEVEL SECURITY" "$SEMLOCK" -n "$URL" touch ran
+	refused 77 "ALTER TABLE semlock.place DISABLE ROW LEVEL SECURITY" "$SEMLOCK" --who "$URL"
+	[ ! -e ran ]
+}
+
+@test "a table of another version of semlock is refused" {
+	expect_status 0 "$SEMLOCK" "$URL" true
+	sql "ALTER TABLE semlock.place DROP CONSTRAINT place_version_check, ALTER version SET DEFAULT 2, ADD CHECK (version = 2)"
+	for mode in -n "-w 60" "-j 2"; do
+		# shellcheck disable=SC2086 # two words
+		refused 69 "of another version of semlock (2; this one knows 1)" "$SEMLOCK" $mode "$URL" touch ran
+	done
+	sql "ALTER TABLE semlock.place DROP COLUMN version" # as before there were versions
+	refused 69 "of another version of semlock (0; this one knows 1)" "$SEMLOCK" -n "$URL" touch ran
+	[ ! -e ran ]
+	sql "DROP TABLE semlock.place"
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
+@test "a server, database or role that only reads is refused in so many words" {
+	may "SELECT, INSERT, UPDATE, DELETE"
+	sql "ALTER ROLE cron SET default_transaction_read_only = on"
+	refused 69 "default_transaction_read_only is on, for the server, the database or the role cron" "$SEMLOCK" -n "$URL" true
 }
 
 @test "settings of the role do not end a wait, nor a lock" {

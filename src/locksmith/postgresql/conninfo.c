@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,13 @@ enum { MOST_OPTIONS = 80 };
 
 /* What the URL says without the lock's name, as libpq takes it apart. */
 static PQconninfoOption *url_options;
+
+/* Where a host was reached: a server may be asked when its name cannot be. */
+static struct place {
+	char host[264];
+	char hostaddr[INET6_ADDRSTRLEN + 20]; /* "": nothing is remembered */
+	char port[16];
+} remembered[URL_HOSTS];
 
 static const char *option(const char *keyword)
 {
@@ -160,33 +168,72 @@ unsigned int conninfo_hosts(void)
 	return hosts;
 }
 
-bool conninfo_connect(unsigned int i, const char *session, PGconn **db)
+static PGconn *connect_to(const struct place *place, const char *session)
 {
 	const char *keywords[MOST_OPTIONS + 1], *values[MOST_OPTIONS + 1];
-	bool several =
-	    strchr(option("host"), ',') != NULL || strchr(option("hostaddr"), ',') != NULL;
-	char host[1024], hostaddr[256], port[16];
 	size_t n = 0;
 
-	if ((i > 0 && !several) || !find_element(option("host"), i, host, sizeof host) ||
-	    !find_element(option("hostaddr"), i, hostaddr, sizeof hostaddr) ||
-	    !find_element(option("port"), i, port, sizeof port))
-		return false;
 	for (PQconninfoOption *o = url_options; o->keyword != NULL && n < MOST_OPTIONS; o++, n++) {
 		keywords[n] = o->keyword;
 		values[n] = o->val != NULL ? o->val : value_by_default(o->keyword);
 		if (strcmp(o->keyword, "host") == 0)
-			values[n] = host;
+			values[n] = place->host;
 		else if (strcmp(o->keyword, "hostaddr") == 0)
-			values[n] = hostaddr;
+			values[n] = place->hostaddr;
 		else if (strcmp(o->keyword, "port") == 0)
-			values[n] = port;
+			values[n] = place->port;
 		else if (strcmp(o->keyword, "client_encoding") == 0)
 			values[n] = "UTF8";
 		else if (strcmp(o->keyword, "application_name") == 0 && session[0] != '\0')
 			values[n] = session;
 	}
 	keywords[n] = NULL;
-	*db = PQconnectStartParams(keywords, values, 0);
+	return PQconnectStartParams(keywords, values, 0);
+}
+
+bool conninfo_connect(unsigned int i, const char *session, PGconn **db)
+{
+	bool several =
+	    strchr(option("host"), ',') != NULL || strchr(option("hostaddr"), ',') != NULL;
+	struct place place;
+
+	if ((i > 0 && !several) ||
+	    !find_element(option("host"), i, place.host, sizeof place.host) ||
+	    !find_element(option("hostaddr"), i, place.hostaddr, sizeof place.hostaddr) ||
+	    !find_element(option("port"), i, place.port, sizeof place.port))
+		return false;
+	*db = connect_to(&place, session);
 	return true;
+}
+
+bool conninfo_connect_again(unsigned int i, const char *session, PGconn **db)
+{
+	if (i >= URL_HOSTS || remembered[i].hostaddr[0] == '\0')
+		return false;
+	*db = connect_to(&remembered[i], session);
+	return true;
+}
+
+/* Has HOST to be looked up?  Not a number, nor the directory of a socket. */
+static bool is_name(const char *host)
+{
+	struct in6_addr address;
+
+	return host != NULL && host[0] != '\0' && host[0] != '/' && host[0] != '@' &&
+	       inet_pton(AF_INET, host, &address) != 1 && inet_pton(AF_INET6, host, &address) != 1;
+}
+
+void conninfo_remember(unsigned int i, const PGconn *db)
+{
+	struct place *place;
+
+	if (i >= URL_HOSTS)
+		return;
+	place = &remembered[i];
+	*place = (struct place){.hostaddr = ""};
+	if (db == NULL || !is_name(PQhost(db)) || PQhostaddr(db) == NULL)
+		return;
+	snprintf(place->host, sizeof place->host, "%s", PQhost(db));
+	snprintf(place->hostaddr, sizeof place->hostaddr, "%s", PQhostaddr(db));
+	snprintf(place->port, sizeof place->port, "%s", PQport(db));
 }

@@ -21,8 +21,15 @@ unsigned int conninfo_hosts(void);
 
 /* Begin to connect to the I-th host, from 0; SESSION names the session where neither the URL nor
  * the environment does.  Returns false if the URL has fewer hosts; else *DB is what libpq returns,
- * NULL if it has no memory. */
+ * NULL if it has no memory.  libpq waits for the resolver of names. */
 bool conninfo_connect(unsigned int i, const char *session, PGconn **db);
+
+/* Begin to connect to the address at which DB, a session with the I-th host that is remembered, has
+ * reached it: without the resolver.  Returns false if none is remembered. */
+bool conninfo_connect_again(unsigned int i, const char *session, PGconn **db);
+
+/* Remember where DB, a session, has reached the I-th host; NULL: forget it. */
+void conninfo_remember(unsigned int i, const PGconn *db);
 
 /* "semlock NAME WHAT", the name of a session, into TEXT (SIZE bytes): in ASCII, and cut, as
  * PostgreSQL keeps it; "" if the user has set a name. */

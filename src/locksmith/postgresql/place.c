@@ -40,14 +40,18 @@ static const char one_by_one[] = "SELECT pg_advisory_xact_lock(hashtextextended(
 enum { ENTRY_COLUMNS = 6 };
 
 /* Take a lock of which nobody else has a row, not even one whose time has passed: a new session has
- * to plan each statement, and this is one alone. */
+ * to plan each statement, and this is one alone.  What a role lacks that may not renew or leave is
+ * said by the whole step. */
 static const char enter_alone[] =
     "INSERT INTO semlock.place AS p (name, id, ticket, token, mode, slot, lease, until,"
-    "  pid, boot, client)"
+    "  pid, boot, client, version)"
     " SELECT :name, :id, nextval('semlock.token'), nextval('semlock.token'), :mode,"
     "  CASE WHEN :mode = 'slots' THEN 0 END, :lease, clock_timestamp() + :lease,"
-    "  CASE pg_backend_pid() WHEN :backend THEN :seat END, pg_postmaster_start_time(), :client"
+    "  CASE pg_backend_pid() WHEN :backend THEN :seat END, pg_postmaster_start_time(), :client,"
+    "  1"
     " WHERE NOT EXISTS (SELECT FROM semlock.place WHERE name = :name)"
+    "  AND has_table_privilege('semlock.place', 'UPDATE')"
+    "  AND has_table_privilege('semlock.place', 'DELETE')"
     " RETURNING" ENTRY;
 
 static const char remove_lapsed[] =
@@ -55,9 +59,11 @@ static const char remove_lapsed[] =
     " WHERE name = :name AND id <> :id AND until <= clock_timestamp()";
 
 static const char stand_in_line[] =
-    "INSERT INTO semlock.place (name, id, ticket, mode, lease, until, pid, boot, client)"
+    "INSERT INTO semlock.place (name, id, ticket, mode, lease, until, pid, boot, client,"
+    "  version)"
     " VALUES (:name, :id, nextval('semlock.token'), :mode, :lease, clock_timestamp() + :lease,"
-    "  CASE pg_backend_pid() WHEN :backend THEN :seat END, pg_postmaster_start_time(), :client)"
+    "  CASE pg_backend_pid() WHEN :backend THEN :seat END, pg_postmaster_start_time(), :client,"
+    "  1)"
     " ON CONFLICT (name, id) DO UPDATE"
     "  SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot";
 
@@ -321,6 +327,20 @@ static int whole_step(struct pg_lock *lock)
 	return entered;
 }
 
+/* The database's encoding may lack a character of the command's name, or of the lock's. */
+static bool is_encoding_refused(const struct pg_lock *lock)
+{
+	return session_failed_by(lock, "22021") || session_failed_by(lock, "22P05");
+}
+
+static int refuse_name(struct pg_lock *lock)
+{
+	struct error error = lock->error;
+
+	return error_plain(&lock->error, ERROR_USAGE,
+	    "the database cannot hold the lock's name: %.300s", error.text);
+}
+
 int place_step(struct pg_lock *lock)
 {
 	for (;;) {
@@ -332,13 +352,15 @@ int place_step(struct pg_lock *lock)
 			entered = whole_step(lock);
 		if (entered >= 0)
 			return entered;
-		if (session_failed_by(lock, "42501") && lock->db != NULL)
+		if (schema_is_refused(lock))
 			return schema_explain_refusal(lock);
-		/* The server's encoding may lack a character of the command's name. */
-		if (session_failed_by(lock, "22") && !lock->ascii_client)
+		if (is_encoding_refused(lock)) {
+			if (lock->ascii_client)
+				return refuse_name(lock);
 			lock->ascii_client = true;
-		else if (!schema_is_missing(lock) || schema_make(lock) != 0)
+		} else if (!schema_is_missing(lock) || schema_make(lock) != 0) {
 			return -1;
+		}
 	}
 }
 
@@ -445,8 +467,12 @@ enum engine_outcome place_who(struct pg_lock *lock)
 	query_add(lock, list);
 	result = session_ask(lock, 1, session_answer_by(lock));
 	/* Without the table no lock was ever taken. */
+	if (result == NULL && schema_is_missing(lock))
+		return ENGINE_RELEASED;
+	if (result == NULL && schema_is_refused(lock))
+		schema_explain_refusal(lock);
 	if (result == NULL)
-		return schema_is_missing(lock) ? ENGINE_RELEASED : ENGINE_FAILED;
+		return ENGINE_FAILED;
 	rows = PQntuples(result);
 	for (int i = 0; i < rows; i++)
 		say(SAYS_WHO " " FIELD_STATE "%s", PQgetvalue(result, i, 0));

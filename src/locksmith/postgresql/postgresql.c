@@ -81,8 +81,10 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 	if (rows == 0)
 		error_plain(&lock->error, ERROR_LOST, "its row was removed");
 	*error = lock->error;
-	if (rows == 0 || lock->error.kind != ERROR_AWAY)
+	if (error->kind != ERROR_AWAY) {
+		error->kind = ERROR_LOST;
 		return RENEW_GONE;
+	}
 	if (!lock->failure_noted) /* semlock may end the command before we give up */
 		say(SAYS_NOTE " not renewed yet: %s", error->text);
 	lock->failure_noted = true;

@@ -13,11 +13,13 @@
 #include "locksmith/postgresql/query.h"
 #include "sys/deadline.h"
 
-/* No setting of the user, the database or the server may end a query before its time. */
+/* No setting of the user, the database or the server may end a query before its time, and no policy
+ * may hide a row: the server is to refuse the query instead. */
 static const char settings[] = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
 			       " SET LOCAL search_path TO pg_catalog, pg_temp;"
 			       " SET LOCAL statement_timeout TO '5s';"
 			       " SET LOCAL lock_timeout TO '2s';"
+			       " SET LOCAL row_security TO off;"
 			       " SET LOCAL client_min_messages TO warning";
 
 static const char settings_of_17[] = "; SET LOCAL transaction_timeout TO 0";
@@ -84,8 +86,8 @@ int query_begin(struct pg_lock *lock, const char *commit)
 		literal(lock, client, query->client, sizeof query->client);
 	}
 	if (literal(lock, lock->options->url.path, query->name, sizeof query->name) != 0)
-		return error_plain(&lock->error, ERROR_UNAVAILABLE,
-		    "the lock's name is an invalid byte sequence for encoding UTF8");
+		return error_plain(&lock->error, ERROR_USAGE,
+		    "the lock's name must be UTF-8 (%%C3%%A4, not %%E4)");
 	name_session(lock, "waits", query->waits, sizeof query->waits);
 	name_session(lock, "holds", query->holds, sizeof query->holds);
 	query->length = 0;

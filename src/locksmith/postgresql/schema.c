@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <string.h>
+
 #include "locksmith/postgresql/query.h"
 #include "locksmith/postgresql/schema.h"
 #include "locksmith/postgresql/session.h"
 
 /* Two sessions that create at once would both fail: one waits for the other.  A page has room for a
- * second version of each row, and until has no index, so a renewal writes one page (HOT). */
+ * second version of each row, and until has no index, so a renewal writes one page (HOT).  Each row
+ * says the version of semlock's table that its client knows, and the table takes no other. */
 static const char make_table[] = "SELECT pg_advisory_xact_lock(7302);"
 				 " CREATE SCHEMA IF NOT EXISTS semlock;"
 				 " CREATE SEQUENCE IF NOT EXISTS semlock.token;"
@@ -22,8 +25,22 @@ static const char make_table[] = "SELECT pg_advisory_xact_lock(7302);"
 				 "  pid int,"
 				 "  boot timestamptz NOT NULL,"
 				 "  client text NOT NULL,"
+				 "  version int NOT NULL DEFAULT 1 CHECK (version = 1),"
 				 "  PRIMARY KEY (name, id)"
 				 " ) WITH (fillfactor = 50)";
+
+/* The version of semlock's table that this program knows. */
+static const char our_version[] = "1";
+
+/* Every role may read the catalogue. */
+static const char describe_table[] =
+    "SELECT row_security_active(c.oid), coalesce(pg_get_expr(d.adbin, d.adrelid), '0')"
+    " FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid"
+    "  LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'version'"
+    "  LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum"
+    " WHERE n.nspname = 'semlock' AND c.relname = 'place'";
+
+enum { TABLE_HIDES_ROWS, TABLE_VERSION, TABLE_COLUMNS };
 
 bool schema_is_missing(const struct pg_lock *lock)
 {
@@ -56,7 +73,51 @@ int schema_make(struct pg_lock *lock)
 	    "let the owner of the database take this lock once (semlock URL true), then ");
 }
 
+bool schema_is_refused(const struct pg_lock *lock)
+{
+	/* no right; a column that is not there; a row that the table does not take; no index */
+	static const char *const refusals[] = {"42501", "42703", "23502", "23514", "42P10"};
+
+	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
+		if (session_failed_by(lock, refusals[i]))
+			return lock->db != NULL;
+	return false;
+}
+
+/* Fill lock->error from what the server says of the table. */
+static void explain_by(struct pg_lock *lock, const PGresult *table)
+{
+	const char *version = PQgetvalue(table, 0, TABLE_VERSION);
+
+	if (PQgetvalue(table, 0, TABLE_HIDES_ROWS)[0] == 't')
+		error_plain(&lock->error, ERROR_PERMISSION,
+		    "row security would hide the rows of other roles from %.60s: "
+		    "ALTER TABLE semlock.place DISABLE ROW LEVEL SECURITY",
+		    PQuser(lock->db));
+	else if (strcmp(version, our_version) != 0)
+		error_plain(&lock->error, ERROR_UNAVAILABLE,
+		    "the table semlock.place is of another version of semlock (%.20s; this one "
+		    "knows %s): use one version on all machines, and DROP TABLE semlock.place "
+		    "while no lock is held",
+		    version, our_version);
+}
+
 int schema_explain_refusal(struct pg_lock *lock)
 {
-	return lock->db != NULL ? not_granted(lock, "its owner can ") : -1;
+	struct error refusal = lock->error;
+	bool no_right = session_failed_by(lock, "42501");
+	int64_t until = session_answer_by(lock);
+	PGresult *table = NULL;
+
+	if (session_begin(lock, "off", until) == 0) {
+		query_add(lock, describe_table);
+		table = session_ask(lock, TABLE_COLUMNS, until);
+	}
+	lock->error = refusal;
+	if (no_right && lock->db != NULL)
+		not_granted(lock, "its owner can ");
+	if (table != NULL && PQntuples(table) == 1)
+		explain_by(lock, table);
+	PQclear(table);
+	return -1;
 }

@@ -11,7 +11,10 @@ bool schema_is_missing(const struct pg_lock *lock);
 /* Make the table.  Returns 0, or -1 with lock->error filled. */
 int schema_make(struct pg_lock *lock);
 
-/* Fill lock->error with what cures the last query, which failed for want of rights.  Returns -1. */
+/* Did it fail because of what the role may do, or of what the table is like? */
+bool schema_is_refused(const struct pg_lock *lock);
+
+/* Fill lock->error with what cures that.  Returns -1. */
 int schema_explain_refusal(struct pg_lock *lock);
 
 #endif

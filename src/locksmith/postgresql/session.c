@@ -83,6 +83,18 @@ static int fail(struct pg_lock *lock, const char *message)
 
 /* ---- sessions ---- */
 
+/* libpq says of a standby, too, that "the session is read-only". */
+static int read_only(struct pg_lock *lock)
+{
+	const char *standby = PQparameterStatus(lock->db, "in_hot_standby");
+
+	if (standby != NULL && strcmp(standby, "on") == 0)
+		return error_plain(&lock->error, ERROR_AWAY, "the server is a standby");
+	return error_plain(&lock->error, ERROR_AWAY,
+	    "default_transaction_read_only is on, for the server, the database or the role %.60s",
+	    PQuser(lock->db));
+}
+
 static void note_warning(void *context, const PGresult *result)
 {
 	struct pg_lock *lock = context;
@@ -123,6 +135,8 @@ static int connect_by(struct pg_lock *lock, int64_t until)
 	if (PQconnectionNeedsPassword(lock->db))
 		error_plain(&lock->error, ERROR_PERMISSION,
 		    "the server wants a password: put it into ~/.pgpass or into SEMLOCK_PASSWORD");
+	else if (strstr(lock->error.text, "session is read-only") != NULL)
+		read_only(lock);
 	return -1;
 }
 
@@ -134,32 +148,51 @@ void session_close(struct pg_lock *lock)
 	lock->session.listening = false;
 }
 
-/* Open a session with the first host that gives one.  Returns 0, or -1 with lock->error filled. */
-static int open_session(struct pg_lock *lock, int64_t until)
+/* Wait for the connection that was begun, to the I-th host of LEFT that are still to be tried
+ * before UNTIL: a host that does not answer leaves time for the others.  Returns 0, or -1 with
+ * lock->error filled. */
+static int try_host(struct pg_lock *lock, unsigned int i, unsigned int left, int64_t until)
+{
+	int64_t now = clock_boottime();
+
+	if (connect_by(lock, now + (until - now) / (left > 1 ? left : 1)) != 0) {
+		session_close(lock);
+		conninfo_remember(i, NULL);
+		return -1;
+	}
+	conninfo_remember(i, lock->db);
+	return 0;
+}
+
+/* Connect to the first host that gives a session: where one was reached before, then by its name,
+ * which a resolver may have to look up that is away.  Returns 0, or -1 with lock->error filled. */
+static int connect_to_any(struct pg_lock *lock, int64_t until)
 {
 	unsigned int hosts = conninfo_hosts();
 	char name[64];
 
 	conninfo_application(lock->options, lock->token[0] == '\0' ? "waits" : "holds", name,
 	    sizeof name);
-	session_close(lock);
-	for (unsigned int i = 0; conninfo_connect(i, name, &lock->db); i++) {
-		/* A host that does not answer leaves time for the others. */
-		int64_t now = clock_boottime(), share = (until - now) / (i < hosts ? hosts - i : 1);
-
-		if (connect_by(lock, now + share) == 0) {
-			if (PQserverVersion(lock->db) >= 140000)
-				return 0;
-			error_plain(&lock->error, ERROR_UNAVAILABLE,
-			    "PostgreSQL 14 or newer is needed");
-			break;
-		}
-		if (given_up(lock))
-			break;
-		session_close(lock);
-	}
-	session_close(lock);
+	for (unsigned int i = 0; i < hosts; i++)
+		if (conninfo_connect_again(i, name, &lock->db) &&
+		    try_host(lock, i, 1 + hosts, until) == 0)
+			return 0;
+	for (unsigned int i = 0; !given_up(lock) && conninfo_connect(i, name, &lock->db); i++)
+		if (try_host(lock, i, i < hosts ? hosts - i : 1, until) == 0)
+			return 0;
 	return -1;
+}
+
+/* Open a session.  Returns 0, or -1 with lock->error filled. */
+static int open_session(struct pg_lock *lock, int64_t until)
+{
+	session_close(lock);
+	if (connect_to_any(lock, until) != 0)
+		return -1;
+	if (PQserverVersion(lock->db) >= 140000)
+		return 0;
+	session_close(lock);
+	return error_plain(&lock->error, ERROR_UNAVAILABLE, "PostgreSQL 14 or newer is needed");
 }
 
 int64_t session_answer_by(const struct pg_lock *lock)
