@@ -27,6 +27,20 @@ pythonmoduledir = $(pythondir)
 pythonmodule_DATA = contrib/python/semlock.py
 dist_man_MANS += contrib/python/semlock.3
 # The pages of the Perl modules are made of their POD where it is installed: a colon is no letter for make.
+# The page of each helper that is built is that of all helpers.
+install-data-hook: install-locksmith-pages
+install-locksmith-pages: install-man
+	@for helper in $(libexec_PROGRAMS) $(LOCKSMITH_LINKS); do \
+		name=$${helper##*semlock-locksmith-}; \
+		(cd '$(DESTDIR)$(man7dir)' && $(LN_S) -f semlock-locksmith.7 semlock-locksmith-$${name##*/}.7) || exit; \
+	done
+uninstall-hook: uninstall-locksmith-pages
+uninstall-locksmith-pages:
+	@for helper in $(libexec_PROGRAMS) $(LOCKSMITH_LINKS); do \
+		name=$${helper##*semlock-locksmith-}; \
+		rm -f '$(DESTDIR)$(man7dir)'/semlock-locksmith-$${name##*/}.7; \
+	done
+.PHONY: install-locksmith-pages uninstall-locksmith-pages
 install-data-hook:
 	@if command -v pod2man >/dev/null; then \
 		$(MKDIR_P) '$(DESTDIR)$(man3dir)' && for name in NetLock Sem; do \
@@ -59,6 +73,7 @@ PACKAGE_TESTS = \
 	contrib/packaging/debian/tests/semlock-locksmith-postgresql \
 	contrib/packaging/debian/tests/semlock-locksmith-s3
 EXTRA_DIST += \
+	contrib/packaging/APKBUILD contrib/packaging/PKGBUILD contrib/packaging/default.nix \
 	contrib/packaging/build \
 	contrib/packaging/debian/changelog \
 	contrib/packaging/debian/control \
@@ -67,20 +82,21 @@ EXTRA_DIST += \
 	contrib/packaging/debian/libsemlock-perl.install \
 	contrib/packaging/debian/python3-semlock.install \
 	contrib/packaging/debian/rules \
-	contrib/packaging/debian/semlock-locksmith-etcd.install contrib/packaging/debian/semlock-locksmith-etcd.links \
-	contrib/packaging/debian/semlock-locksmith-ftp.install contrib/packaging/debian/semlock-locksmith-ftp.links \
-	contrib/packaging/debian/semlock-locksmith-postgresql.install contrib/packaging/debian/semlock-locksmith-postgresql.links \
-	contrib/packaging/debian/semlock-locksmith-s3.install contrib/packaging/debian/semlock-locksmith-s3.links \
+	contrib/packaging/debian/semlock-locksmith-etcd.install contrib/packaging/debian/semlock-locksmith-etcd.manpages \
+	contrib/packaging/debian/semlock-locksmith-ftp.install contrib/packaging/debian/semlock-locksmith-ftp.manpages \
+	contrib/packaging/debian/semlock-locksmith-postgresql.install contrib/packaging/debian/semlock-locksmith-postgresql.manpages \
+	contrib/packaging/debian/semlock-locksmith-s3.install contrib/packaging/debian/semlock-locksmith-s3.manpages \
 	contrib/packaging/debian/semlock.docs \
 	contrib/packaging/debian/semlock.install contrib/packaging/debian/semlock.lintian-overrides \
 	contrib/packaging/debian/semlock.manpages \
 	contrib/packaging/debian/source/format \
 	contrib/packaging/debian/tests/control \
 	contrib/packaging/debian/upstream/metadata \
+	contrib/packaging/debian/watch \
 	contrib/packaging/semlock.spec \
 	$(PACKAGE_TESTS)
 
-# ---- make lint: the shell, the manual, and what another compiler would not see ----
+# ---- make lint: the shell, the manual, its spelling, and what another compiler would not see ----
 SHELL_FILES = \
 	.ci/run \
 	contrib/check \
@@ -107,14 +123,23 @@ SHELL_FILES = \
 	$(MACHINES_SHELL) \
 	$(BATS_FILES)
 
-.PHONY: lint lint-shell lint-man lint-c lint-format lint-tests
-lint: lint-shell lint-man lint-c lint-format lint-tests
+.PHONY: lint lint-shell lint-man lint-words lint-c lint-format lint-tests
+lint: lint-shell lint-man lint-words lint-c lint-format lint-tests
 
 lint-shell:
 	cd $(srcdir) && shellcheck $(SHELL_FILES)
 
 lint-man:
-	cd $(srcdir) && mandoc -Tlint -Wwarning $(dist_man_MANS)
+	cd $(srcdir) && mandoc -Tlint $(dist_man_MANS)
+
+# bu and TE are requests of the manual pages, nd is a part of 2nd.
+lint-words:
+	@if command -v codespell >/dev/null; then \
+		cd $(srcdir) && codespell -L bu,te,nd README HACKING NEWS SECURITY AUTHORS man src contrib/README contrib/*/README \
+			tests/README tests/lib/README; \
+	else \
+		echo 'lint-words: codespell is not installed'; \
+	fi
 
 lint-c:
 	@if command -v cppcheck >/dev/null; then \
@@ -151,7 +176,7 @@ clean-local: clean-html
 clean-html:
 	rm -rf html
 .PHONY: clean-html
-LOCAL_BATS += tests/contrib/html.bats
+LOCAL_BATS += tests/contrib/html.bats tests/contrib/packaging.bats
 
 # ---- make coverage: which lines and branches the tests run; COVERAGE_OF='TESTS=tests/X.bats' ----
 .PHONY: coverage

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Scripts to copy from.  They are documentation, and run by tests/contrib/recipes*.bats.
+# Scripts to use, or to copy from, and what goes with them as documentation; run by tests/contrib/recipes*.bats.
 recipesdir = $(docdir)/recipes
+recipescriptsdir = $(libexecdir)/semlock
 RECIPE_FILES = \
 	contrib/recipes/build-slot \
 	contrib/recipes/cluster-job \
@@ -27,7 +28,7 @@ RECIPE_FILES = \
 	contrib/recipes/section \
 	contrib/recipes/self-lock \
 	contrib/recipes/shared-log
-dist_recipes_SCRIPTS = $(RECIPE_FILES)
+dist_recipescripts_SCRIPTS = $(RECIPE_FILES)
 # make installcheck runs each script with --help; these examples would do their work.
 AM_INSTALLCHECK_STD_OPTIONS_EXEMPT = $(RECIPE_FILES)
 dist_recipes_DATA = \

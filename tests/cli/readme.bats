@@ -38,7 +38,7 @@ typical() {
 	"$PROBE" blocked "${PID[second]}"
 	capture "$SEMLOCK" -v -n backup.lock ./backup
 	"$SEMLOCK" --who backup.lock >seen || true
-	printf 'expect until\n' | "$PROBE" pty sh -c "stty cols 120; exec '$SEMLOCK' -w 2 backup.lock ./backup" >line || true
+	printf 'expect until\n' | "$PROBE" pty env TERM=vt100 sh -c "stty cols 120; exec '$SEMLOCK' -w 2 backup.lock ./backup" >line || true
 	sed -n 's/.*\(semlock: [^\r]*until [0-9:]*\).*/\1/p' line | head -n 1 >waiting
 	sed "s,$flock,flock,; s,$SEMLOCK,semlock,; s,backup.lock,/tmp/&,; s,disk.copy,/srv/disk.img," .err waiting seen | typical >printed
 	sed -n '/^    \$ /,/^$/p' "$SOURCE/README" | sed '/^    \$/d; s/^    //; /;$/{N;s/\n/ /}; /^$/d' | typical >shown
