@@ -70,7 +70,7 @@ struct found {
 };
 
 /* Each call walks through all tickets.  A search that uses more processor time than this is a
- * hostile process's doing: without tickets, the kernel's order has to do. */
+ * hostile process's doing: without tickets, fall back to the kernel's order. */
 #define SEARCH_LIMIT (10 * MILLISECOND)
 
 /* Is there a ticket in [FROM, TO)?  Of several, the kernel gives the one that was locked first. */

@@ -31,7 +31,7 @@
 
 struct queue {
 	int fd;         /* of its file; -1: not open */
-	bool unusable;  /* no tickets: the kernel's order has to do */
+	bool unusable;  /* no tickets: fall back to the kernel's order */
 	int64_t ticket; /* our byte; 0: none drawn yet */
 	int64_t last;   /* the hint at the ticket drawn before ours; 0: search */
 	/* when to check whether the lock is deserted: ns, on clock_now()'s clock */

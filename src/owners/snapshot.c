@@ -267,7 +267,7 @@ int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct sea
 		directory = name != NULL && errno == ENOENT ? path_directory(name, space) : NULL;
 		if (directory != NULL && access(directory, F_OK) == 0)
 			return 0;
-		return error_set(error, ERROR_OPEN, "cannot look at it");
+		return error_set(error, ERROR_OPEN, "cannot examine it");
 	}
 	if (name != NULL && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode)))
 		return error_plain(error, ERROR_OPEN, "is a %s, not a file to lock",
@@ -285,7 +285,7 @@ int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int
 
 	*snapshot = (struct snapshot){0};
 	if (object >= 0 && !identify(snapshot, SNAPSHOT_LOCK, object, &file))
-		return error_set(error, ERROR_OPEN, "cannot look at it");
+		return error_set(error, ERROR_OPEN, "cannot examine it");
 	fill_snapshot(snapshot, lock, search);
 	return 0;
 }

@@ -147,7 +147,7 @@ with_mount() {
 
 @test "--rm where there is no plain file to remove: 64" {
 	mkdir directory
-	refused 64 "directory: --rm removes plain files" "$SEMLOCK" --rm directory touch ran
+	refused 64 "directory: --rm removes only regular files" "$SEMLOCK" --rm directory touch ran
 	[ -d directory ]
 	exec {fd}>l
 	refused 64 "--rm: a descriptor says nothing of the file's name" "$SEMLOCK" --rm --fd $fd touch ran

@@ -611,8 +611,8 @@ something_else() {
 @test "rename: a file with something in it is no lock file, and stays as it is" {
 	for content in "what nobody wants to lose" 42$'\n'lines 42$'\n\nwhat nobody wants to lose' "$(seq 2000)"; do
 		echo "$content" >l
-		refused 66 "is no lock file" "$SEMLOCK" -m rename l touch ran
-		refused 66 "is no lock file" "$SEMLOCK" -n --stale 1 -m rename l touch ran
+		refused 66 "not a lock file" "$SEMLOCK" -m rename l touch ran
+		refused 66 "not a lock file" "$SEMLOCK" -n --stale 1 -m rename l touch ran
 		[ "$(cat l)" = "$content" ]
 		[ ! -e l.held ]
 		[ ! -e ran ]

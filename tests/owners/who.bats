@@ -115,8 +115,8 @@ json() {
 	: >file
 	refused 66 "fifo: is a FIFO" "$SEMLOCK" --who fifo
 	refused 66 "socket: is a socket" "$SEMLOCK" --who socket
-	refused 66 "no/such: cannot look at it: No such file" "$SEMLOCK" --who no/such
-	refused 66 "file/x: cannot look at it: Not a directory" "$SEMLOCK" --who file/x
+	refused 66 "no/such: cannot examine it: No such file" "$SEMLOCK" --who no/such
+	refused 66 "file/x: cannot examine it: Not a directory" "$SEMLOCK" --who file/x
 	ln -s nowhere link
 	expect_status 0 "$SEMLOCK" --who nothing link . file
 }
@@ -545,7 +545,7 @@ list_lock() {
 	mkdir -m 700 closed
 	: >l
 	expect_status 66 as_nobody "$SEMLOCK" --who closed/l l
-	case $err in "semlock: closed/l: cannot look at it"*) ;; *) complain "$err" ;; esac
+	case $err in "semlock: closed/l: cannot examine it"*) ;; *) complain "$err" ;; esac
 	expect_out "l: free"
 }
 

@@ -87,7 +87,7 @@ int lockdir_open(struct lock *lock, struct error *error)
 	if (note_file_system(lock, error) != 0)
 		return -1;
 	if (fstat(lock->files.directory, &status) != 0)
-		return error_set(error, ERROR_OPEN, "cannot look at its directory");
+		return error_set(error, ERROR_OPEN, "cannot examine its directory");
 	/* The directory and the name identify the lock.  A user who may write and search in the
 	 * directory may take the lock, as a reader may lock a file: the queue goes by these
 	 * permissions. */

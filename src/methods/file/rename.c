@@ -123,7 +123,7 @@ static int check_file(const struct lock *lock, struct error *error)
 		status.st_size <= longest_pid))
 		return 0;
 	return error_plain(error, ERROR_OPEN,
-	    "is no lock file: there is something in it that would be lost; left alone");
+	    "not a lock file: it has contents that locking would overwrite; left untouched");
 }
 
 static int rename_cannot_open(const struct lock *lock, struct error *error)

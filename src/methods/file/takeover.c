@@ -397,7 +397,7 @@ int inspect_name(const struct lock *lock, const char *name, struct lock_info *in
 		if (info->object < 0 || fstat(info->object, &info->status) != 0) {
 			if (errno == ENOENT || errno == ESTALE)
 				continue; /* FUSE and NFS: an open file can be gone */
-			return error_set(error, ERROR_OPEN, "cannot look at it");
+			return error_set(error, ERROR_OPEN, "cannot examine it");
 		}
 		if ((info->status.st_mode & S_IFMT) != lock->files.state->object->type)
 			return lockdir_not_a_lock(lock, error);
@@ -406,7 +406,7 @@ int inspect_name(const struct lock *lock, const char *name, struct lock_info *in
 		if (inspect_record(lock, name, info))
 			return 0;
 	}
-	return error_plain(error, ERROR_OPEN, "cannot look at it: it changes all the time");
+	return error_plain(error, ERROR_OPEN, "cannot examine it: it changes all the time");
 }
 
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error)

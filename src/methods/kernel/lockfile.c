@@ -287,10 +287,10 @@ static int open_by_name(struct lock *lock, struct error *error)
 	if (lock->fd != fd && lock->child != NULL && lock->child->inherits)
 		fcntl(lock->fd, F_SETFD, 0);
 	if (lockfile_identify(lock) != 0)
-		return error_set(error, ERROR_SYSTEM, "cannot look at it");
+		return error_set(error, ERROR_SYSTEM, "cannot examine it");
 	if (lock->spec->to_be_removed && !S_ISREG(lock->id.permissions))
 		return error_plain(error, ERROR_USAGE,
-		    "--rm removes plain files, and this is none");
+		    "--rm removes only regular files; this is not one");
 	if (S_ISFIFO(lock->id.permissions))
 		return error_plain(error, ERROR_OPEN, "is a FIFO, not a file to lock");
 	if (S_ISCHR(lock->id.permissions))
