@@ -32,6 +32,7 @@ dist_recipescripts_SCRIPTS = $(RECIPE_FILES)
 # make installcheck runs each script with --help; these examples would do their work.
 AM_INSTALLCHECK_STD_OPTIONS_EXEMPT = $(RECIPE_FILES)
 dist_recipes_DATA = \
+	contrib/recipes/ARTICLES \
 	contrib/recipes/README \
 	contrib/recipes/crontab \
 	contrib/recipes/guard \

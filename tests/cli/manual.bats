@@ -393,6 +393,8 @@ shown() {
 		[ ! -s complaints ] || complain "$(cat complaints)"
 		awk 'length > 80' shown >wide
 		[ ! -s wide ] || complain "$page: $(cat wide)"
+		! command -v mandoc >/dev/null || mandoc -Tascii -O width=80 "$page" | col -bx | awk 'length > 80' >wide
+		[ ! -s wide ] || complain "$page, by mandoc: $(cat wide)"
 		[[ $page == */semlock.1 ]] || continue
 		[ "$(wc -l <shown)" -le 430 ]
 		[ "$(grep -n '^EXAMPLES' shown | cut -d: -f1)" -lt 330 ]

@@ -81,8 +81,8 @@ typical() {
 }
 
 # A file's name is a word with a slash that begins with a directory of the tree.
-@test "the files that README, HACKING and contrib/README name are there" {
-	for page in README HACKING contrib/README; do
+@test "the files that README, HACKING, contrib/README and recipes/ARTICLES name are there" {
+	for page in README HACKING contrib/README contrib/recipes/ARTICLES; do
 		grep -oE '\b(contrib|tests|src|man)/[A-Za-z0-9_./-]*[A-Za-z0-9]' "$SOURCE/$page" | sort -u |
 			while read -r name; do
 				case $name in
@@ -99,10 +99,10 @@ typical() {
 	done <bats
 }
 
-# The tables "From the articles" name recipes/NAME; their last column names one test, or two, and a name may go on
+# The tables of recipes/ARTICLES name recipes/NAME; their last column names one test, or two, and a name may go on
 # in the next line.
-@test "what contrib/README has for each program of the articles is there, and is run" {
-	sed -n '/^From the articles/,$p' "$SOURCE/contrib/README" >tables
+@test "what recipes/ARTICLES has for each program of the articles is there, and is run" {
+	cp "$SOURCE/contrib/recipes/ARTICLES" tables
 	grep -oE '\brecipes/[a-z-]+' tables | sort -u >recipes
 	[ "$(wc -l <recipes)" -ge 12 ]
 	while read -r name; do
