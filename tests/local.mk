@@ -181,7 +181,8 @@ NETWORK_BATS = \
 RADOSGW_BATS = tests/locksmith/s3-radosgw.bats
 
 # These run only in a build with the helper for PostgreSQL.
-POSTGRESQL_BATS = tests/locksmith/postgresql-away.bats tests/locksmith/postgresql.bats tests/locksmith/postgresql-queue.bats
+POSTGRESQL_BATS = tests/locksmith/postgresql-away.bats tests/locksmith/postgresql-full.bats \
+	tests/locksmith/postgresql.bats tests/locksmith/postgresql-queue.bats
 
 BATS_FILES = $(LONG_BATS) $(LOCAL_BATS) $(NETWORK_BATS) $(POSTGRESQL_BATS) $(RADOSGW_BATS)
 

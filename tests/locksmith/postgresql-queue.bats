@@ -72,6 +72,7 @@ pooler() {
 		unix_socket_dir =
 		auth_type = any
 		auth_file = /dev/null
+		max_client_conn = 1000
 		pool_mode = $1
 		default_pool_size = ${2:-1}
 	END

@@ -30,7 +30,7 @@ load ../lib/remote-postgresql
 
 @test "when semlock has ended the lock is free: the next -n has it, with a higher token" {
 	last=0
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in 1 2 3 ${THOROUGH:+4 5 6 7 8 9 10}; do
 		expect_status 0 "$SEMLOCK" -n "$URL" sh -c 'echo $SEMLOCK_TOKEN'
 		[ "$out" -gt "$last" ] || complain "token $out after $last"
 		last=$out
@@ -96,8 +96,8 @@ load ../lib/remote-postgresql
 	apart psql -X -q -t -A -h 127.0.0.1 -p "${PG_PORT[one]}" -U lock -d postgres <in >said 2>&1 {in}>&- &
 	echo "SELECT pg_advisory_lock(hashtextextended('nightly', 7302)); SELECT 'taken';" >&"$in"
 	in_file said taken
-	refused 69 "" "$SEMLOCK" -n "$URL" touch ran
-	refused 69 "" "$SEMLOCK" -w 3 "$URL" touch ran
+	eventually refused 69 "another session keeps" "$SEMLOCK" -n "$URL" touch ran # a busy machine may be late
+	refused 69 "another session keeps" "$SEMLOCK" -w 3 "$URL" touch ran
 	start one "$SEMLOCK" -v "$URL" true
 	waits_for one "waiting: for the server: another session"
 	echo '\q' >&"$in"

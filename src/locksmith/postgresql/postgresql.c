@@ -48,6 +48,7 @@ static enum engine_outcome leave(struct pg_lock *lock)
 	int64_t until =
 	    lock->token[0] != '\0' ? earlier(lock->deadline, now + LAST_TRIES) : now + SECOND;
 	bool again = false;
+	struct error reason;
 	int rows;
 
 	lock->stage = PG_LEAVES;
@@ -56,6 +57,7 @@ static enum engine_outcome leave(struct pg_lock *lock)
 		again = true;
 		loop_pause(clock_boottime() + spread(AGAIN / 2));
 	}
+	reason = lock->error;
 	lock->row = PG_NO_ROW;
 	lock->token[0] = '\0';
 	/* An answer may have been lost; before the deadline nobody else can have removed it. */
@@ -65,7 +67,7 @@ static enum engine_outcome leave(struct pg_lock *lock)
 		error_plain(&lock->error, ERROR_LOST, "its row was removed before it was released");
 	else
 		error_plain(&lock->error, ERROR_UNAVAILABLE,
-		    "could not be released, and lapses by itself");
+		    "could not be released, and lapses by itself: %.300s", reason.text);
 	return ENGINE_FAILED;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "locksmith/common/loop.h"
 #include "locksmith/common/options.h"
 #include "locksmith/postgresql/conninfo.h"
 #include "locksmith/postgresql/query.h"
@@ -18,7 +19,6 @@
 static const char settings[] = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
 			       " SET LOCAL search_path TO pg_catalog, pg_temp;"
 			       " SET LOCAL statement_timeout TO '5s';"
-			       " SET LOCAL lock_timeout TO '2s';"
 			       " SET LOCAL row_security TO off;"
 			       " SET LOCAL client_min_messages TO warning";
 
@@ -72,7 +72,16 @@ static void name_session(const struct pg_lock *lock, const char *what, char *int
 		snprintf(into, size, "NULL");
 }
 
-int query_begin(struct pg_lock *lock, const char *commit)
+/* Return how long a query may wait for a lock that another session has, in ms: the answer is to
+ * come before UNTIL. */
+static int64_t lock_timeout(int64_t until)
+{
+	int64_t most = earlier(2 * SECOND, (until - clock_boottime()) / 4 * 3) / MILLISECOND;
+
+	return most > 100 ? most : 100;
+}
+
+int query_begin(struct pg_lock *lock, const char *commit, int64_t until)
 {
 	struct pg_query *query = &lock->query;
 	char client[400];
@@ -91,8 +100,10 @@ int query_begin(struct pg_lock *lock, const char *commit)
 	name_session(lock, "waits", query->waits, sizeof query->waits);
 	name_session(lock, "holds", query->holds, sizeof query->holds);
 	query->length = 0;
-	add(query, "%s%s; SET LOCAL synchronous_commit TO %s", settings,
-	    PQserverVersion(lock->db) >= 170000 ? settings_of_17 : "", commit);
+	add(query,
+	    "%s%s; SET LOCAL lock_timeout TO %" PRId64 "; SET LOCAL synchronous_commit TO %s",
+	    settings, PQserverVersion(lock->db) >= 170000 ? settings_of_17 : "",
+	    lock_timeout(until), commit);
 	return 0;
 }
 

@@ -18,12 +18,15 @@
 #ifndef SEMLOCK_LOCKSMITH_POSTGRESQL_QUERY_H
 #define SEMLOCK_LOCKSMITH_POSTGRESQL_QUERY_H
 
+#include <stdint.h>
+
 #include "locksmith/postgresql/pglock.h"
 
 /* Begin the text of a query over the session lock->db, with settings that end with its transaction.
- * COMMIT is the value of synchronous_commit.  Returns 0, or -1 with lock->error filled: the lock's
- * name is no text in the session's encoding. */
-int query_begin(struct pg_lock *lock, const char *commit);
+ * COMMIT is the value of synchronous_commit; at UNTIL, on clock_boottime()'s clock, an answer is no
+ * longer waited for.  Returns 0, or -1 with lock->error filled: the lock's name is no text in the
+ * session's encoding. */
+int query_begin(struct pg_lock *lock, const char *commit, int64_t until);
 
 /* Add the statement SQL, with the values of its variables.  A variable that is not listed above, or
  * a text that is too long, is a bug, and aborts. */

@@ -211,9 +211,10 @@ int64_t session_try_by(const struct pg_lock *lock)
 
 int session_begin(struct pg_lock *lock, const char *commit, int64_t until)
 {
+	lock->session.state[0] = '\0';
 	if (lock->db == NULL && open_session(lock, until) != 0)
 		return -1;
-	return query_begin(lock, commit);
+	return query_begin(lock, commit, until);
 }
 
 int session_wait(struct pg_lock *lock, int64_t until)
