@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,11 +18,27 @@
 #include "report/text.h"
 #include "run/who.h"
 
-/* COMMAND_COLUMNS: what the other columns leave of 80. */
 enum {
 	USER_COLUMNS = 8,
-	COMMAND_COLUMNS = 79 - (4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1)
+	/* all but COMMAND's: see print_row() */
+	OTHER_COLUMNS = 4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1 + 4 + 1,
+	USUAL_WIDTH = 80,
+	MOST_COLUMNS = 1000 /* of a command */
 };
+
+/* The columns of the terminal, or $COLUMNS, or 80. */
+static size_t table_width(void)
+{
+	const char *text = getenv("COLUMNS");
+	long columns = text == NULL ? -1 : text_number(text, MOST_COLUMNS);
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		columns = size.ws_col;
+	if (columns < USUAL_WIDTH)
+		return USUAL_WIDTH;
+	return columns > MOST_COLUMNS ? MOST_COLUMNS : (size_t)columns;
+}
 
 static void user_text(const struct process *process, char *name, size_t size)
 {
@@ -58,9 +76,48 @@ static void since_text(const struct owner *owner, char *name, size_t size)
 		moment_text(owner->since, name + 1, size - 1);
 }
 
+/* "12m": so long ago; "<12m": at most, as the lock is younger than its process. */
+static void age_text(const struct owner *owner, char *text, size_t size)
+{
+	const long long age = (clock_realtime() - owner->since) / SECOND;
+	const char *less = owner->since_exact ? "" : "<";
+
+	if (owner->since == 0 || age < 0)
+		text[0] = '\0';
+	else if (age < 100)
+		snprintf(text, size, "%s%llds", less, age);
+	else if (age < 100 * 60)
+		snprintf(text, size, "%s%lldm", less, age / 60);
+	else if (age < 48 * 3600)
+		snprintf(text, size, "%s%lldh", less, age / 3600);
+	else
+		snprintf(text, size, "%s%lldd", less, age / 86400);
+}
+
+/* The command of a waiter is its own, not the semlock or flock(1) that waits to start it. */
+static void process_text(const struct owner *owner, char *text, size_t size, size_t columns)
+{
+	const struct process *process = &owner->process;
+	struct other_semlock other;
+	struct process own;
+
+	if (owner->waits &&
+	    (strcmp(process->name, "semlock") == 0 || strcmp(process->name, "flock") == 0) &&
+	    other_semlock_read(process->command, process->command_length, &other) &&
+	    other.command != NULL) {
+		own = *process;
+		own.command_length =
+		    process->command_length - (size_t)(other.command - process->command);
+		memcpy(own.command, other.command, own.command_length);
+		process_command(&own, text, size, columns);
+	} else {
+		process_command(process, text, size, columns);
+	}
+}
+
 static void command_text(const struct owner *owner, size_t columns, char *name, size_t size)
 {
-	char words[512];
+	char words[4 * MOST_COLUMNS];
 
 	verdict_text(owner, words, sizeof words);
 	if (words[0] != '\0')
@@ -73,19 +130,58 @@ static void command_text(const struct owner *owner, size_t columns, char *name, 
 	else if (owner->process.pid == 0)
 		snprintf(words, sizeof words, "(cannot be seen)");
 	else
-		process_command(&owner->process, words, sizeof words, columns);
+		process_text(owner, words, sizeof words, columns);
 	if (owner->host[0] == '\0' || owner->verdict != ALIVE)
 		snprintf(name, size, "%s", words);
 	else
 		snprintf(name, size, words[0] == '\0' ? "on %s" : "on %s: %s", owner->host, words);
 }
 
-static void print_row(const struct owner *owner, size_t turn)
+/* The process's directory, unless it is this one's, or not known. */
+static bool other_directory(const struct owner *owner, char *text, size_t size)
+{
+	char here[PATH_MAX];
+
+	return owner->host[0] == '\0' && owner->process.pid > 0 &&
+	       process_directory(owner->process.pid, text, size) &&
+	       (getcwd(here, sizeof here) == NULL || strcmp(text, here) != 0);
+}
+
+/* The command, and behind it "in DIRECTORY": the end of that, in at most half of COLUMNS, if the
+ * command needs the rest. */
+static void add_directory(const struct owner *owner, size_t columns, char *text, size_t size)
+{
+	enum { AROUND = sizeof "  in " - 1, LEAST = 8 };
+	char directory[PATH_MAX], whole[4 * MOST_COLUMNS];
+	size_t used = strlen(text), length, room;
+	const char *end;
+
+	if (!other_directory(owner, directory, sizeof directory))
+		return;
+	text_printable(whole, sizeof whole, directory, strlen(directory), MOST_COLUMNS);
+	length = strlen(whole);
+	room = columns > used + AROUND ? columns - used - AROUND : 0;
+	if (room < length && room < columns / 2 - AROUND)
+		room = columns / 2 - AROUND;
+	if (room < LEAST)
+		return;
+	if (columns - AROUND - room < used) {
+		command_text(owner, columns - AROUND - (length < room ? length : room), text, size);
+		used = strlen(text);
+	}
+	end = whole + (length > room ? length - room + strlen("...") : 0);
+	while (end > whole && text_character(end, strlen(end)) == 0 && *end != '\0')
+		end++; /* in the midst of a character */
+	snprintf(text + used, size - used, "  in %s%s", end > whole ? "..." : "", end);
+}
+
+static void print_row(const struct owner *owner, size_t turn, size_t width)
 {
 	static const char ranks[][sizeof "held"] =
 	    {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
-	char rank[16], pid[24] = "?", user[11], mode[16], since[32], command[600];
-	size_t wider;
+	static char command[5 * MOST_COLUMNS];
+	char rank[16], pid[24] = "?", user[11], mode[16], since[32], age[16];
+	size_t columns = width - 1 - OTHER_COLUMNS;
 
 	snprintf(rank, sizeof rank, "%s", ranks[owner->verdict]);
 	if (owner->waits)
@@ -93,11 +189,14 @@ static void print_row(const struct owner *owner, size_t turn)
 	if (owner->process.pid != 0)
 		snprintf(pid, sizeof pid, "%ld", (long)owner->process.pid);
 	user_text(&owner->process, user, sizeof user);
-	wider = strlen(user) > USER_COLUMNS ? strlen(user) - USER_COLUMNS : 0;
+	if (strlen(user) > USER_COLUMNS)
+		columns -= strlen(user) - USER_COLUMNS;
 	mode_text(owner, mode, sizeof mode);
 	since_text(owner, since, sizeof since);
-	command_text(owner, COMMAND_COLUMNS - wider, command, sizeof command);
-	print_line("%4s %8s %-8s %-9s %-12s %s", rank, pid, user, mode, since, command);
+	age_text(owner, age, sizeof age);
+	command_text(owner, columns, command, sizeof command);
+	add_directory(owner, columns, command, sizeof command);
+	print_line("%4s %8s %-8s %-9s %-12s %4s %s", rank, pid, user, mode, since, age, command);
 }
 
 static const char *state_of(const char *label, const struct owners *found)
@@ -120,17 +219,29 @@ static const char *state_of(const char *label, const struct owners *found)
 	return "held";
 }
 
-static void print_table(const char *label, const struct owners *found)
+static bool exists(const char *label)
 {
+	struct stat status;
+
+	return lstat(label, &status) == 0;
+}
+
+/* Of a lock of the kernel there may be no file: the name is perhaps mistyped. */
+static void print_table(const char *label, const struct owners *found, enum family family)
+{
+	const size_t width = table_width();
+
 	if (found->count == 0) {
-		print_line("%s: free", label);
+		print_line(family == OF_KERNEL && !exists(label) ? "%s: free (no such file)"
+								 : "%s: free",
+		    label);
 		return;
 	}
 	print_line("%s: %s, %zu waiting", label, state_of(label, found),
 	    found->count - found->holders);
-	printf("          PID USER     MODE       SINCE       COMMAND\n");
+	printf("          PID USER     MODE       SINCE        FOR COMMAND\n");
 	for (size_t i = 0; i < found->count; i++)
-		print_row(&found->list[i], i - found->holders + 1);
+		print_row(&found->list[i], i - found->holders + 1, width);
 	if (found->seen == SEEN_NOT_ALL)
 		printf(
 		    "     Some holders or waiters are in processes that may not be looked into.\n");
@@ -154,7 +265,7 @@ static void json_owner(const struct owner *owner)
 	    {[ALIVE] = "true", [DEAD] = "false", [UNKNOWN] = "null"};
 	static const char *const modes[] = {NULL, "exclusive", "shared", "slot"};
 	const struct process *process = &owner->process;
-	char host[256] = "", user[64];
+	char host[256] = "", user[64], directory[PATH_MAX];
 
 	gethostname(host, sizeof host - 1);
 	user_text(process, user, sizeof user);
@@ -178,6 +289,11 @@ static void json_owner(const struct owner *owner)
 	json_time("started",
 	    process->pid == 0 || process->started == 0 ? 0 : process_start(process->started));
 	json_time("touched", owner->touched);
+	json_text(stdout, "cwd",
+	    owner->host[0] == '\0' && process->pid > 0 &&
+		    process_directory(process->pid, directory, sizeof directory)
+		? directory
+		: NULL);
 	printf("\"command\": ");
 	if (process->pid == 0 || process->command_length == 0)
 		printf("null");
@@ -196,12 +312,15 @@ static void json_list(const char *key, const struct owner *list, size_t count)
 	printf("]");
 }
 
-static void print_json(const char *label, const struct owners *found, bool first)
+static void print_json(const char *label, const struct owners *found, enum family family,
+    bool first)
 {
+	static const char truth[][sizeof "false"] = {"false", "true"};
+
 	printf("%s{\"lock\": ", first ? "" : ",\n ");
 	json_string(stdout, label, strlen(label));
-	printf(", \"held\": %s, \"unseen\": %s,\n  ", owners_held(found) ? "true" : "false",
-	    found->seen > SEEN_ALL ? "true" : "false");
+	printf(", \"held\": %s, \"unseen\": %s, \"exists\": %s,\n  ", truth[owners_held(found)],
+	    truth[found->seen > SEEN_ALL], family == ON_SERVER ? "null" : truth[exists(label)]);
 	json_list("holders", found->list, found->holders);
 	printf(",\n  ");
 	json_list("waiters", found->list + found->holders, found->count - found->holders);
@@ -238,7 +357,7 @@ static void name_wish(struct owner *waiter)
 }
 
 static int print_lock(const struct request *request, const char *name, struct owners *found,
-    bool first)
+    enum family family, bool first)
 {
 	int status;
 
@@ -248,9 +367,9 @@ static int print_lock(const struct request *request, const char *name, struct ow
 	for (size_t i = found->holders; i < found->count; i++)
 		name_wish(&found->list[i]);
 	if (request->json)
-		print_json(name, found, first);
+		print_json(name, found, family, first);
 	else
-		print_table(name, found);
+		print_table(name, found, family);
 	status = owners_held(found) ? EXIT_BUSY : EXIT_SUCCESS;
 	owners_forget(found);
 	return status;
@@ -268,7 +387,7 @@ static int show_lock(const struct request *request, const struct lock_spec *want
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}
-	return print_lock(request, wanted->name, &found, first);
+	return print_lock(request, wanted->name, &found, lock.method->family, first);
 }
 
 /* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
@@ -276,6 +395,7 @@ static int show_all(const struct request *request, struct search_terms *terms)
 {
 	static struct open_locks all; /* static: used until the process ends */
 	struct owners found;
+	enum family family;
 	int worst = EXIT_SUCCESS;
 	bool first = true;
 
@@ -288,7 +408,8 @@ static int show_all(const struct request *request, struct search_terms *terms)
 		if (!open_locks_owners(&found, &all, i, request->spec.method, terms) ||
 		    found.count == 0)
 			continue;
-		if (print_lock(request, all.list[i].name, &found, first) == EXIT_BUSY)
+		family = server_method(all.list[i].name) != NULL ? ON_SERVER : OF_FILES;
+		if (print_lock(request, all.list[i].name, &found, family, first) == EXIT_BUSY)
 			worst = EXIT_BUSY;
 		first = false;
 	}

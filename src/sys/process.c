@@ -271,6 +271,17 @@ void process_command(const struct process *process, char *text, size_t size, siz
 	text_printable(text, size, line, length - start, columns);
 }
 
+bool process_directory(pid_t pid, char *text, size_t size)
+{
+	char path[64];
+	ssize_t length;
+
+	snprintf(path, sizeof path, "/proc/%ld/cwd", (long)pid);
+	length = readlink(path, text, size - 1);
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
 int pidfd_of(pid_t pid)
 {
 	return (int)syscall(SYS_pidfd_open, pid, 0);

@@ -72,6 +72,9 @@ int64_t process_start(unsigned long long started);
  * COLUMNS characters. */
 void process_command(const struct process *process, char *text, size_t size, size_t columns);
 
+/* Put the working directory of process PID into TEXT.  Returns false if that is not told. */
+bool process_directory(pid_t pid, char *text, size_t size);
+
 /* A descriptor of the process PID, readable once that has ended; closed at exec.  Returns -1 with
  * errno set: ESRCH, no such process; ENOSYS, no pidfds in this kernel. */
 int pidfd_of(pid_t pid);

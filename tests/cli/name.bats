@@ -99,7 +99,7 @@ users() {
 
 @test "--who --name names the holder" {
 	expect_status 0 "$SEMLOCK" --who --name "$NAME"
-	expect_out "$PLACE/$NAME: free"
+	expect_out "$PLACE/$NAME: free (no such file)"
 	hold_lock --name "$NAME"
 	expect_status 1 "$SEMLOCK" --who --name "$NAME"
 	grep -q "^held *${COMMAND[holder]} " .out

@@ -451,7 +451,7 @@ told() {
 	hold_as slot -j 2 "$URL"
 	hold_as reader -s "etcd://$ETCD/readers"
 	expect_status 1 "$SEMLOCK" --who here "$URL" "etcd://$ETCD/readers" "etcd://$ETCD/nobody"
-	grep -qx 'here: free' .out
+	grep -qx 'here: free (no such file)' .out
 	grep -Eq "^held +${COMMAND[slot]} .* slot " .out || complain "$out"
 	grep -Eq "^held +${COMMAND[reader]} .* shared " .out || complain "$out"
 	grep -qx "etcd://$ETCD/nobody: free" .out

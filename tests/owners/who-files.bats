@@ -33,7 +33,7 @@ holder_and_waiters() {
 		# shellcheck disable=SC2086
 		said 1 "l: held, 3 waiting" $how l
 		[ "$(column 2 held)" = "${COMMAND[holder]}" ]
-		grep -q "^held .*probe hold holder.up holder.down" .out
+		grep -q "^held .*probe hold holder.up " .out
 		[[ "$(column 5 held)" =~ ^[0-2][0-9]:[0-5][0-9]:[0-6][0-9]$ ]]
 		[ "$(column 3 held)" = "$(id -un)" ]
 		[ "$(column 2 1.) $(column 2 2.) $(column 2 3.)" = "${PID[one]} ${PID[two]} ${PID[three]}" ]
@@ -46,8 +46,12 @@ holder_and_waiters() {
 	[ "$(grep -c "waiters\[.\].method string $method" .flat)" -eq 3 ]
 	let_go
 	for name in one two three; do ready $name && let_go $name; done
-	[ "$method" = rename ] || said 0 "l: free" -m "$method" l
-	said 0 "l: free" l
+	if [ "$method" = rename ]; then
+		said 0 "l: free" l
+	else
+		said 0 "l: free" -m "$method" l
+		said 0 "l: free (no such file)" l
+	fi
 	rm ./*.up ./*.down
 }
 

@@ -36,7 +36,7 @@ json() {
 
 @test "a free lock: says so, 0, and makes nothing" {
 	expect_status 0 "$SEMLOCK" --who nothing
-	expect_out "nothing: free"
+	expect_out "nothing: free (no such file)"
 	[ ! -e nothing ]
 	: >l
 	expect_status 0 "$SEMLOCK" --who l
@@ -53,7 +53,7 @@ json() {
 	hold_as one a
 	expect_status 1 "$SEMLOCK" --who a b
 	grep -q '^a: held, 0 waiting$' .out
-	grep -q '^b: free$' .out
+	grep -q '^b: free (no such file)$' .out
 	expect_status 1 "$SEMLOCK" --who b a
 	let_go one
 	expect_status 0 "$SEMLOCK" --who b a
@@ -427,6 +427,81 @@ list_lock() {
 	let_go one
 }
 
+# at_width COLUMNS: the table on a terminal of that width.
+at_width() {
+	script -qec "stty cols $1; exec '$SEMLOCK' --who l" /dev/null </dev/null | tr -d '\r' >.out
+}
+
+@test "on a wider terminal, commands are shown as far as it reaches; COLUMNS says so for a pipe" {
+	command -v script >/dev/null || skip "no script(1)"
+	words=$(printf 'word%s ' {1..16})
+	fifos one
+	# shellcheck disable=SC2086 # words
+	start one "$SEMLOCK" l sh -c '"$0" hold one.up one.down; :' "$PROBE" $words
+	ready one
+	at_width 300
+	grep -q " sh -c .* ${words% }$" .out || complain "$(cat .out)"
+	at_width 100
+	[ "$(awk '/^held/ { print length }' .out)" -eq 99 ] || complain "$(cat .out)"
+	COLUMNS=300 capture "$SEMLOCK" --who l
+	[[ $out == *" sh -c "*" ${words% }" ]] || complain "$out"
+	let_go one
+}
+
+# held_since SECONDS: the record in l says that it was taken so long ago.
+held_since() {
+	record=$(sed "s/since=[0-9]*/since=$(($(date +%s) - $1))/" l)
+	printf '%s\n' "$record" >l
+}
+
+@test "for how long it is held, beside the time; the date if that is another day's" {
+	hold_lock -m excl l
+	table -m excl l
+	[[ $(column 6 held) =~ ^[0-9]+s$ ]] || complain "$out"
+	while read -r seconds want; do
+		held_since "$seconds"
+		table -m excl l
+		[[ " $(column 6 held) $(column 7 held)" == *" $want"* ]] || complain "$seconds: $out"
+	done <<-'END'
+		720 12m
+		18010 5h
+		259210 3d
+	END
+	[ "$(column 5 held)" = "$(date -d '3 days ago' +%m-%d)" ] || complain "$out"
+	let_go
+}
+
+@test "a waiter: its own command, its mode and its directory, not the options of the semlock that waits" {
+	mkdir -p "$BATS_TEST_TMPDIR/w"
+	lock=$PWD/l
+	hold_lock l
+	cd "$BATS_TEST_TMPDIR/w"
+	queue_as one --die-with-parent -w 1000 -s "$lock"
+	queue_as two -j 3 -E 5 "$lock" --
+	cd - >/dev/null
+	system=$(system_flock)
+	[ -z "$system" ] || start three "$system" -s -w 1000 l true
+	[ -z "$system" ] || "$PROBE" blocked "${PID[three]}"
+	COLUMNS=200 capture "$SEMLOCK" --who l
+	grep -q " ${PID[one]} .* shared .* probe hold one.up one.down  in $BATS_TEST_TMPDIR/w$" .out || complain "$out"
+	grep -q " ${PID[two]} .* slot .* probe hold two.up two.down  in $BATS_TEST_TMPDIR/w$" .out || complain "$out"
+	[ -z "$system" ] || grep -q " ${PID[three]} .* shared .* true$" .out || complain "$out"
+	capture "$SEMLOCK" --who l
+	grep -qE " ${PID[one]} .* shared .* probe hold.*\.\.\.  in \.\.\..*/w$" .out || complain "$out"
+	[ "$(awk 'length > 80' .out)" = "" ]
+	expect_status 1 "$SEMLOCK" --who --json l
+	jq -e --arg cwd "$BATS_TEST_TMPDIR/w" --arg here "$PWD" '.[0] | .exists and .holders[0].cwd == $here and
+		([.waiters[] | select(.cwd == $cwd) | .mode] | sort) == ["shared", "slot"]' <.out >/dev/null || complain "$out"
+	expect_status 0 "$SEMLOCK" --who --json nothing
+	jq -e '.[0].exists == false' <.out >/dev/null || complain "$out"
+	let_go
+	cd "$BATS_TEST_TMPDIR/w"
+	ready one
+	let_go one
+	ready two
+	let_go two
+}
+
 @test "JSON: what is in it, and of which type" {
 	hold_lock l
 	queue_as one l
@@ -434,11 +509,13 @@ list_lock() {
 	sed -E 's/^\[0\]/L/; s/ (number|string|boolean|array) .*/ \1/; s/\[[0-9]+\]/[]/g' .flat |
 		sort -u >types
 	cat >schema <<-'END'
+		L.exists boolean
 		L.held boolean
 		L.holders array
 		L.holders[].alive boolean
 		L.holders[].command array
 		L.holders[].command[] string
+		L.holders[].cwd string
 		L.holders[].host string
 		L.holders[].last_slot null
 		L.holders[].length null
@@ -460,6 +537,7 @@ list_lock() {
 		L.waiters[].alive boolean
 		L.waiters[].command array
 		L.waiters[].command[] string
+		L.waiters[].cwd string
 		L.waiters[].host string
 		L.waiters[].last_slot null
 		L.waiters[].length null
