@@ -10,7 +10,6 @@ EXTRA_DIST += \
 	contrib/html \
 	contrib/install-packages \
 	contrib/locksmith-demo \
-	contrib/locksmith-redis \
 	contrib/locksmith-test \
 	contrib/other-debian \
 	contrib/packages \
@@ -30,13 +29,13 @@ dist_man_MANS += contrib/python/semlock.3
 # The page of each helper that is built is that of all helpers.
 install-data-hook: install-locksmith-pages
 install-locksmith-pages: install-man
-	@for helper in $(libexec_PROGRAMS) $(LOCKSMITH_LINKS); do \
+	@for helper in $(libexec_PROGRAMS) $(libexec_SCRIPTS) $(LOCKSMITH_LINKS); do \
 		name=$${helper##*semlock-locksmith-}; \
 		(cd '$(DESTDIR)$(man7dir)' && $(LN_S) -f semlock-locksmith.7 semlock-locksmith-$${name##*/}.7) || exit; \
 	done
 uninstall-hook: uninstall-locksmith-pages
 uninstall-locksmith-pages:
-	@for helper in $(libexec_PROGRAMS) $(LOCKSMITH_LINKS); do \
+	@for helper in $(libexec_PROGRAMS) $(libexec_SCRIPTS) $(LOCKSMITH_LINKS); do \
 		name=$${helper##*semlock-locksmith-}; \
 		rm -f '$(DESTDIR)$(man7dir)'/semlock-locksmith-$${name##*/}.7; \
 	done
@@ -71,6 +70,7 @@ PACKAGE_TESTS = \
 	contrib/packaging/debian/tests/semlock-locksmith-etcd \
 	contrib/packaging/debian/tests/semlock-locksmith-ftp \
 	contrib/packaging/debian/tests/semlock-locksmith-postgresql \
+	contrib/packaging/debian/tests/semlock-locksmith-redis \
 	contrib/packaging/debian/tests/semlock-locksmith-s3
 EXTRA_DIST += \
 	contrib/packaging/APKBUILD contrib/packaging/PKGBUILD contrib/packaging/default.nix \
@@ -85,6 +85,7 @@ EXTRA_DIST += \
 	contrib/packaging/debian/semlock-locksmith-etcd.install contrib/packaging/debian/semlock-locksmith-etcd.manpages \
 	contrib/packaging/debian/semlock-locksmith-ftp.install contrib/packaging/debian/semlock-locksmith-ftp.manpages \
 	contrib/packaging/debian/semlock-locksmith-postgresql.install contrib/packaging/debian/semlock-locksmith-postgresql.manpages \
+	contrib/packaging/debian/semlock-locksmith-redis.install contrib/packaging/debian/semlock-locksmith-redis.manpages \
 	contrib/packaging/debian/semlock-locksmith-s3.install contrib/packaging/debian/semlock-locksmith-s3.manpages \
 	contrib/packaging/debian/semlock.docs \
 	contrib/packaging/debian/semlock.install contrib/packaging/debian/semlock.lintian-overrides \

@@ -172,8 +172,16 @@ endif
 semlock_locksmith_s3_SOURCES = $(LOCKSMITH_COMMON) $(LOCKSMITH_S3)
 semlock_locksmith_s3_CFLAGS = $(AM_CFLAGS) $(S3_CFLAGS)
 semlock_locksmith_s3_LDADD = $(S3_LIBS)
+# Those that are scripts.  In the build directory, too, they stand beside the others.
+libexec_SCRIPTS =
+if HAVE_REDIS
+libexec_SCRIPTS += src/locksmith/redis/semlock-locksmith-redis
+LOCKSMITH_LINKS += redis/rediss
+endif
+EXTRA_DIST += src/locksmith/redis/semlock-locksmith-redis
 
-all-local: $(libexec_PROGRAMS)
+all-local: $(libexec_PROGRAMS) $(libexec_SCRIPTS)
+	@for script in $(libexec_SCRIPTS); do $(LN_S) -f '$(abs_srcdir)'/$$script . || exit; done
 	@for link in $(LOCKSMITH_LINKS); do \
 		$(LN_S) -f semlock-locksmith-$${link%/*}$(EXEEXT) semlock-locksmith-$${link#*/}$(EXEEXT) || exit; \
 	done
@@ -187,6 +195,7 @@ uninstall-local:
 		rm -f '$(DESTDIR)$(libexecdir)'/semlock-locksmith-$${link#*/}$(EXEEXT); \
 	done
 mostlyclean-local:
+	for script in $(libexec_SCRIPTS); do rm -f $${script##*/}; done
 	for link in $(LOCKSMITH_LINKS); do rm -f semlock-locksmith-$${link#*/}$(EXEEXT); done
 
 EXTRA_DIST += src/LAYERS src/run/README src/preempt/README src/owners/README src/cli/README src/methods/README src/lock/README \

@@ -11,7 +11,7 @@ installed() {
 	local build root=$PWD/root
 	build=$(dirname "$CONFIG")
 	[ -e "$build/Makefile" ] || skip "not in a build directory"
-	for helper in etcd ftp postgresql s3; do
+	for helper in etcd ftp postgresql redis s3; do
 		[ -x "$build/semlock-locksmith-$helper" ] || skip "built without the helpers for servers"
 	done
 	(unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES && cd "$build" && make -s install DESTDIR="$root" "$@") >make.log 2>&1 ||
@@ -90,5 +90,5 @@ covered() {
 	grep -oh 'tests/[a-z/-]*\.bats' "$PACKAGING"/*BUILD "$PACKAGING/default.nix" "$PACKAGING/debian/rules" | sort -u >tests
 	[ "$(wc -l <tests)" -ge 3 ]
 	while read -r name; do [ -e "$SOURCE/$name" ] || complain "no $name"; done <tests
-	grep -q 'configureFlags = \[ "--with-network" \]' "$PACKAGING/default.nix"
+	grep -q 'configureFlags = \[ "--with-network" ' "$PACKAGING/default.nix"
 }

@@ -2,7 +2,7 @@
 # A Redis on a free port of 127.0.0.1, for the tests.  Needs DIR, a directory of its own; it forgets nothing when it
 # is killed.
 #
-# redis_server     starts it; sets PORT and SERVER, its pid, and URL, a lock's; SEMLOCK_LOCKSMITH_DIR gets its engine
+# redis_server     starts it; sets PORT and SERVER, its pid, and URL, a lock's
 # redis_start      starts it again
 # redis_kill       kill -9
 # redis ARG...     redis-cli
@@ -11,15 +11,17 @@
 
 redis_server() {
 	command -v redis-server >/dev/null || skip "no redis-server here"
-	mkdir "$DIR/helpers" "$DIR/data"
-	ln -s "$SOURCE/contrib/locksmith-redis" "$DIR/helpers/semlock-locksmith-redis"
-	export SEMLOCK_LOCKSMITH_DIR=$DIR/helpers
+	mkdir "$DIR/data"
 	on_a_port redis_on
 	URL=redis://127.0.0.1:$PORT/nightly
 }
 
 redis_on() {
-	apart redis-server --port "$PORT" --bind 127.0.0.1 --dir "$DIR/data" --save '' --appendonly yes --appendfsync always \
+	REDIS_PORTS=(--port "$PORT")
+	# with certificates made, by TLS
+	[ ! -e "$DIR/leaf.pem" ] || REDIS_PORTS=(--port 0 --tls-port "$PORT" --tls-cert-file "$DIR/leaf.pem" \
+		--tls-key-file "$DIR/leaf.key" --tls-ca-cert-file "$DIR/ca.pem" --tls-auth-clients no)
+	apart redis-server "${REDIS_PORTS[@]}" --bind 127.0.0.1 --dir "$DIR/data" --save '' --appendonly yes --appendfsync always \
 		>>"$DIR/server.log" 2>&1 </dev/null &
 	SERVER=$!
 }

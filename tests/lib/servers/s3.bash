@@ -158,7 +158,7 @@ radosgw_stop() {
 	local pid
 	for pid in "${RADOSGW[@]}"; do
 		kill -KILL "$pid" 2>/dev/null
-		wait "$pid" 2>/dev/null
+		wait "$pid" 2>/dev/null || true
 	done
 	RADOSGW=()
 }
