@@ -52,11 +52,30 @@ static bool yield_to_earlier(struct taking *taking)
 	return true;
 }
 
+/* The name has moved on, time and again.  Whoever moves it, -w is kept, and -n ends: BUSY, when
+ * that is so. */
+static enum outcome after_moves(struct taking *taking)
+{
+	enum { OFTEN = 100 };
+	static const struct timespec for_others = {0, MILLISECOND};
+	const struct wait_options *wait = taking->wait;
+
+	if (++taking->moves < OFTEN)
+		return AGAIN;
+	nanosleep(&for_others, NULL);
+	if (!wait->try_once && deadline_left(&wait->deadline) > 0)
+		return AGAIN;
+	taking->lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
+	return BUSY;
+}
+
 /* The taking has come to OUTCOME, other than TAKEN: release what there is.  AGAIN: from the
  * start. */
 static enum phase start_over_or_end(struct taking *taking, enum outcome outcome)
 {
 	lockset_release(taking->locks, taking->count);
+	if (outcome == AGAIN)
+		outcome = after_moves(taking);
 	if (outcome == AGAIN)
 		return PHASE_OPEN;
 	/* The holder is looked for, and stopped, while the lock is not open here. */

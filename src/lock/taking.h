@@ -65,6 +65,7 @@ struct taking {
 	enum phase resume;
 	enum step step;
 	enum outcome outcome; /* of the attempt at LOCK, in PHASE_END */
+	unsigned moves;       /* how often its name has meant another file by then */
 
 	struct lock *single;
 	struct lock **order; /* in which they are taken */

@@ -89,13 +89,16 @@ static void rows(void)
 	changed.host_id = &whole;
 	expect("2: of this boot, whose name was cut short", other, changed, ALIVE);
 	strcpy(other.boot, "00408284-6774");
+	expect("2: of another boot, its process there, started when it says", other, changed,
+	    ALIVE);
+	changed.holder.start++;
 	expect("2: of an earlier boot, whose name was cut short", other, changed, DEAD);
 	strcpy(other.boot, "00408284");
 	expect("2: of an earlier boot, with a short name", other, changed, DEAD);
 
 	later = us;
 	strcpy(later.boot, "boot-b");
-	expect("2: of an earlier boot, a process of that number alive", later, there, DEAD);
+	expect("2: of an earlier boot, a process of that number alive", later, changed, DEAD);
 	no_boot.boot[0] = '-';
 	no_boot.boot[1] = '\0';
 	nowhere.host_id = &no_boot;
@@ -141,6 +144,7 @@ static void rows(void)
 	strcpy(other.host, "container");
 	strcpy(other.machine, "-");
 	expect("4: of a container of this boot, was flocked, is not", other, gone, DEAD);
+	expect("4: of a container, its process here, started when it says", other, there, UNKNOWN);
 	changed = there;
 	changed.host_id = &no_proc;
 	no_proc.pidns = 0;
@@ -268,7 +272,11 @@ static void formats(void)
 	READ("a line of ours, its semlock 0", "5:6:b:7:0@vm", RECORD_JUNK, 0, "");
 	READ("a line of ours, its semlock missing", "5:6:b:7:@vm", RECORD_JUNK, 0, "");
 	READ("a line of ours, with one number more", "5:6:b:7:4:3@vm", RECORD_JUNK, 0, "");
-	READ("ours, cut off", "12345\nsemlock 1 excl\nstart=5 boot=x pid", RECORD_JUNK, 0, "");
+	READ("ours, of version 1.0",
+	    "12345\nsemlock 1 excl\nstart=5 boot=x pidns=1 flock=0 semlock=0\nhost=h machine=m "
+	    "since=1 uid=0\n",
+	    RECORD_FULL, 12345, "h");
+	READ("ours, cut off", "12345\nsemlock/1 excl\nstart=5 boot=x pid", RECORD_JUNK, 0, "");
 	READ("ours, of another version", "12345\nsemlock 2 excl\n", RECORD_JUNK, 0, "");
 	memset(big, '1', sizeof big);
 	read_as("more than is read", big, sizeof big, RECORD_JUNK, 0, "");

@@ -23,6 +23,8 @@ overlap() {
 	status=$third
 }
 
+BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
+
 @test "deleting the lock file as the last act lets no command in beside the next" {
 	overlap "$SEMLOCK"
 	[ "$status" -eq 1 ]
@@ -170,4 +172,12 @@ overlap() {
 	expect_held l
 	let_go third
 	[ ! -e l ]
+}
+
+@test "a name that always means another file by then: -w is kept, and -n ends" {
+	for option in "-w .5" -n; do
+		# shellcheck disable=SC2086 # an option and its argument
+		SEMLOCK_BROKEN=moving expect_status 1 timeout 20 "$BROKEN" $option l touch ran
+		[ ! -e ran ]
+	done
 }

@@ -223,3 +223,15 @@ shared_directory() {
 	done
 	refused 66 "Input/output error" strace -qq -o trace -e inject=readlink,readlinkat:error=EIO:when=1+ "$SEMLOCK" link true
 }
+
+@test "root's link in another user's sticky directory: followed, and the name is taken for what it means" {
+	others_may_run
+	protect symlinks 1
+	shared_directory
+	chown 65533 pub
+	mkdir open && chmod 777 open
+	ln -s ../open/l pub/link
+	expect_status 0 timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" -w 5 pub/link true
+	expect_status 0 timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" -n pub/link true
+	[ -f open/l ]
+}

@@ -211,7 +211,7 @@ contended() {
 		"$SEMLOCK" -m rename --init l true
 		SEMLOCK_CRASH=$point:kill expect_status 137 "$CRASHABLE_SEMLOCK" -m rename l true
 		"$PROBE" gone "$(head -n 1 l)"
-		grep -q "semlock 1 rename" l
+		grep -q "semlock/1 rename" l
 		mv l l.held && touch -d '1 minute ago' l.held # as if the script came a minute after
 		expect_status 1 "$SEMLOCK" -n -m rename l true
 		expect_status 1 "$SEMLOCK" -w .3 -m rename l true

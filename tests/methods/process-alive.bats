@@ -218,3 +218,35 @@ looks_the_same() {
 	expect_status 1 unshare --time --boottime="-$((${up%.*} - 1))" "$SEMLOCK" -n -m excl l true
 	judged held
 }
+
+@test "kill \$(cat FILE): a PID file has one number, that of the holder" {
+	fifos holder
+	start holder "$SEMLOCK" -m excl l "$PROBE" hold holder.up holder.down
+	ready holder
+	[ "$(tr ' ' '\n' <l | grep -cx '[0-9][0-9]*')" -eq 1 ] || complain "numbers in it:" "$(cat l)"
+	for shell in bash dash zsh; do
+		command -v $shell >/dev/null || continue
+		$shell -c 'kill -CONT $(cat l)' 2>$shell.said || :
+		! grep -q 'permit' $shell.said || complain "$(cat $shell.said)"
+	done
+	release holder
+}
+
+@test "a boot_id that a container tool has mounted over does not make a living holder dead" {
+	namespaces --mount
+	fifos holder
+	for method in symlink excl mkdir rename; do
+		if [ $method = rename ]; then "$SEMLOCK" -m rename --init l true; fi
+		start holder "$SEMLOCK" -m $method l "$PROBE" closefrom-then-hold holder.up holder.down
+		ready holder
+		kill -KILL "${PID[holder]}"
+		ended holder 137
+		echo 01234567-89ab-cdef-0123-456789abcdef >boot_id
+		expect_status 1 unshare --mount sh -c '
+			mount --bind boot_id /proc/sys/kernel/random/boot_id && shift && exec "$@"' sh -- "$SEMLOCK" -n -m $method l touch ran
+		[ ! -e ran ] || complain "two under $method"
+		release holder
+		"$PROBE" gone "${COMMAND[holder]}"
+		rm -rf l l.held
+	done
+}

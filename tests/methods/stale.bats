@@ -12,7 +12,7 @@ old() {
 # elsewhere METHOD: a lock l whose holder is on another host
 elsewhere() {
 	local record="4711
-semlock 1 $1
+semlock/1 $1
 start=5 boot=00000000-0000-0000-0000-000000000000 pidns=1 flock=1
 host=elsewhere machine=another since=1 uid=0"
 	rm -rf l l.held

@@ -3,6 +3,7 @@
  * faults of common lockers.  The torture has to find each.
  *
  * SEMLOCK_BROKEN=unchecked: the lock file is not compared with its name once it is locked.
+ * SEMLOCK_BROKEN=moving: its name always means another file by then.
  * SEMLOCK_BROKEN=unguarded: a dead holder's lock is inspected, and then unlinked: no flock
  * guards it, and its name is not compared again.
  * SEMLOCK_BROKEN=uncompared: an flock guards it, and its name is not compared again.
@@ -41,6 +42,8 @@ static bool broken(const char *how)
 
 bool __wrap_lockfile_current(const struct lock *lock)
 {
+	if (broken("moving"))
+		return false;
 	return broken("unchecked") || __real_lockfile_current(lock);
 }
 

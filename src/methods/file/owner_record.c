@@ -2,7 +2,7 @@
 /* A file's contents:
  *
  *     12345                                        the PID alone: other programs look for it
- *     semlock 1 excl
+ *     semlock/1 excl
  *     start=578573 boot=b4c1a2f6-... pidns=4026531836 flock=1
  *     host=vm machine=3d1219c7... since=1763674980 uid=0
  *
@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,7 +30,10 @@
 #include "sys/process.h"
 #include "methods/file/owner_record.h"
 
-#define MAGIC "semlock 1 "
+/* No word behind the PID is a bare number: kill $(cat FILE) signals the holder alone. */
+#define MAGIC "semlock/1 "
+/* So it was until version 1.0. */
+#define OLD_MAGIC "semlock 1 "
 
 /* ---- this system ---- */
 
@@ -60,13 +64,24 @@ static int64_t booted(void)
 
 static struct host_id this_system;
 
+/* A boot_id that is not procfs's own (systemd-nspawn and others mount a file over it) says nothing
+ * of when this system was booted: it is not known then. */
+static void read_boot(void)
+{
+	static const char path[] = "/proc/sys/kernel/random/boot_id";
+	struct statfs fs;
+
+	if (statfs(path, &fs) == 0 && fs.f_type == 0x9fa0 /* PROC_SUPER_MAGIC */)
+		process_file(path, this_system.boot, sizeof this_system.boot);
+}
+
 static void look_up(void)
 {
 	struct utsname system;
 	struct stat namespace;
 	char most[24];
 
-	process_file("/proc/sys/kernel/random/boot_id", this_system.boot, sizeof this_system.boot);
+	read_boot();
 	process_file("/etc/machine-id", this_system.machine, sizeof this_system.machine);
 	if (uname(&system) == 0)
 		snprintf(this_system.host, sizeof this_system.host, "%.*s", HOST_SIZE - 1,
@@ -193,7 +208,8 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	if (*p != '\n')
 		return RECORD_JUNK;
 	second = p + 1;
-	if (strncmp(second, MAGIC, strlen(MAGIC)) == 0)
+	if (strncmp(second, MAGIC, strlen(MAGIC)) == 0 ||
+	    strncmp(second, OLD_MAGIC, strlen(OLD_MAGIC)) == 0)
 		return read_full(record, second);
 	end = second + strcspn(second, "\r\n");
 	if (end > second && !set_word(record->host, HOST_SIZE, second, (size_t)(end - second)))
@@ -397,13 +413,22 @@ static enum verdict judge_nobody(const struct record *record, const struct facts
 
 /* The first row that fits decides.  Row 1, ALIVE when another process has the object under
  * flock(2), is the caller's: step I3. */
+/* Is the process that RECORD names there, started when it says? */
+static bool is_seen(const struct record *record, const struct facts *facts)
+{
+	return life_lasts(&facts->holder) && facts->holder.process == PROCESS_SEEN &&
+	       record->start != 0 && record->start == facts->holder.start;
+}
+
 enum verdict record_verdict(const struct record *record, const struct facts *facts)
 {
-	bool full = record->kind == RECORD_FULL,
-	     ours = record_of_boot(record, facts->host_id->boot);
+	const bool full = record->kind == RECORD_FULL;
+	const bool ours = record_of_boot(record, facts->host_id->boot);
+	/* Whatever else differs, it is not dead: a boot may be named wrongly. */
+	const bool seen = is_seen(record, facts);
 
 	if (full && !ours && boot_known(record->boot) && boot_known(facts->host_id->boot) &&
-	    facts->local && !other_host(record, facts))
+	    facts->local && !seen && !other_host(record, facts))
 		return DEAD; /* row 2: of an earlier boot */
 	if (other_host(record, facts))
 		return UNKNOWN; /* row 3: of another host */
@@ -415,7 +440,7 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 		return ALIVE;
 	if (record->pidns != 0 && record->pidns != facts->host_id->pidns)
 		/* row 4, row 5: of another PID namespace */
-		return full && record->flocked && facts->local ? DEAD : UNKNOWN;
+		return full && record->flocked && facts->local && !seen ? DEAD : UNKNOWN;
 	if (names_nobody(record, facts))
 		return judge_nobody(record, facts); /* row 12: no process is named */
 	if (semlock_is_there(record, facts))

@@ -199,6 +199,22 @@ static void ask_for_name(const struct lock *lock)
 	close(directory);
 }
 
+/* stat(2), by hand where the kernel does not follow a link that we do (fs.protected_symlinks:
+ * root's link in another user's sticky directory): the name is opened by hand there, too, and must
+ * not be taken for one that has moved on. */
+static int stat_name(const struct lock *lock, struct stat *file)
+{
+	char path[PATH_MAX];
+	struct error ignored;
+
+	if (stat(lock->spec->name, file) == 0)
+		return 0;
+	if (errno != EACCES ||
+	    safe_open_follow(lock->spec->name, LINKS_NOT_PLANTED, path, &ignored) < 0)
+		return -1;
+	return stat(path, file);
+}
+
 bool lockfile_current(const struct lock *lock)
 {
 	struct stat now;
@@ -208,7 +224,7 @@ bool lockfile_current(const struct lock *lock)
 		       (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
 	if (is_on_nfs(lock))
 		ask_for_name(lock);
-	return stat(lock->spec->name, &now) == 0 && IS_INODE(lock, &now);
+	return stat_name(lock, &now) == 0 && IS_INODE(lock, &now);
 }
 
 /* LOCK is held exclusively.  Every process that takes the lock compares the name, too, so that

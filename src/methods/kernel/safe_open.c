@@ -93,7 +93,8 @@ static enum step step(char path[PATH_MAX], int link, enum links followed, struct
 		return REFUSED;
 	if (statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC)
 		return ONLY_THE_KERNEL;
-	if (follow_one(path, link) != 0) {
+	/* ENOENT, EINVAL: removed or replaced since it was opened: look at the path again. */
+	if (follow_one(path, link) != 0 && errno != ENOENT && errno != EINVAL) {
 		refuse_links(error, errno);
 		return REFUSED;
 	}
