@@ -279,6 +279,12 @@ static int release_prepared(struct command *command)
 	return errnum;
 }
 
+/* In the child: why the exec failed, for a parent in memory of its own. */
+static void send_failure(int failure)
+{
+	sigqueue(getppid(), SIGCHLD, (union sigval){.sival_int = failure});
+}
+
 /* vfork(2) suspends the parent, in the same memory, until the child has execed or exited: the errno
  * of a failed exec needs no pipe.  Where vfork(2) is only a fork(2), as under qemu-user and
  * valgrind, the parent goes on at once, in memory of its own: there the errno comes with
@@ -300,7 +306,7 @@ pid_t command_start(struct command *command, struct result *result, struct error
 	} else if ((pid = vfork()) == 0) {
 		shared = true;
 		failure = exec_in_child(command, &given);
-		sigqueue(getppid(), SIGCHLD, (union sigval){.sival_int = failure});
+		send_failure(failure);
 		_exit(EXIT_FAILURE);
 	} else
 		command->state = shared ? COMMAND_RUNS : COMMAND_EXECS;
