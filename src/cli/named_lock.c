@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cli/named_lock.h"
+
+#define ROOTS_PLACE "/run/semlock"
 
 /* A plain file name, and none that other programs hide or clean away. */
 static int check_lock_name(const char *name, struct error *error)
@@ -25,9 +28,31 @@ static int check_lock_name(const char *name, struct error *error)
 	return 0;
 }
 
+/* Whose locks they are. */
+struct place {
+	bool of_root; /* in /run/semlock */
+	uid_t user;   /* else in the home directory of this user */
+};
+
+/* Who is uid 0 here: in a user namespace (unshare -r), or for a library that only says so
+ * (fakeroot(1)), it is another user, whose locks are the same as outside. */
+static uid_t user_behind_root(void)
+{
+	unsigned long inside, outside;
+	uid_t user = (uid_t)syscall(SYS_geteuid);
+	FILE *map = user != 0 ? NULL : fopen("/proc/self/uid_map", "re");
+
+	if (map != NULL) {
+		if (fscanf(map, "%lu %lu", &inside, &outside) == 2 && inside == 0)
+			user = (uid_t)outside;
+		fclose(map);
+	}
+	return user;
+}
+
 /* By the password database, not by HOME: cron, sudo, su, a login and a service have to meet in one
  * file. Returns NULL if there is none. */
-static const char *home_directory(void)
+static const char *home_directory(uid_t user)
 {
 	const struct passwd *entry;
 #if defined STATIC_BINARY && defined __GLIBC__ /* its getpwuid(3) would load shared libraries */
@@ -35,11 +60,26 @@ static const char *home_directory(void)
 
 	do
 		entry = database == NULL ? NULL : fgetpwent(database);
-	while (entry != NULL && entry->pw_uid != geteuid());
+	while (entry != NULL && entry->pw_uid != user);
 #else
-	entry = getpwuid(geteuid());
+	entry = getpwuid(user);
 #endif
 	return entry == NULL || *entry->pw_dir != '/' ? NULL : entry->pw_dir;
+}
+
+static bool is_ours(const struct stat *file)
+{
+	return file->st_uid == geteuid() || file->st_uid == (uid_t)syscall(SYS_geteuid);
+}
+
+static bool is_private(const char *directory, bool of_root)
+{
+	const mode_t forbidden = of_root ? S_IWGRP | S_IWOTH : S_IRWXG | S_IRWXO;
+	struct stat file;
+
+	/* a symbolic link is not followed */
+	return lstat(directory, &file) == 0 && S_ISDIR(file.st_mode) && is_ours(&file) &&
+	       (file.st_mode & forbidden) == 0;
 }
 
 static int make_directory(const char *directory, mode_t mode, struct error *error)
@@ -54,34 +94,64 @@ static int make_directory(const char *directory, mode_t mode, struct error *erro
 	return 0;
 }
 
-/* Put the path of the user's directory into DIRECTORY, and with CREATE make what is missing of it.
- * Returns 0, or -1 with ERROR filled. */
-static int find_directory(char directory[PATH_MAX], bool create, struct error *error)
+/* Root of a container has its own /run, root of unshare -r has not. */
+static struct place find_place(bool create)
 {
-	static const char below[][sizeof "/semlock"] = {"/.local", "/state", "/semlock"};
-	const char *home = home_directory();
-	struct stat file;
-	size_t length;
+	struct place place = {.of_root = geteuid() == 0, .user = geteuid()};
+	struct error error;
+	bool usable;
 
-	if (geteuid() == 0) {
-		strcpy(directory, "/run/semlock");
-		return create ? make_directory(directory, 0755, error) : 0;
-	}
-	length = home == NULL ? 0 : strlen(home);
+	if (!place.of_root)
+		return place;
+	place.user = user_behind_root();
+	if (place.user == 0)
+		return place;
+	usable = (uid_t)syscall(SYS_geteuid) == 0 &&
+	         (create ? make_directory(ROOTS_PLACE, 0755, &error) == 0
+			 : access(ROOTS_PLACE, F_OK) == 0 || access("/run", W_OK) == 0);
+	if (usable && access(ROOTS_PLACE, F_OK) == 0)
+		usable = is_private(ROOTS_PLACE, true);
+	place.of_root = usable;
+	return place;
+}
+
+static int find_home(const struct place *place, char directory[PATH_MAX], struct error *error)
+{
+	const char *home = home_directory(place->user);
+	const size_t length = home == NULL ? 0 : strlen(home);
+	struct stat file;
+
 	if (length == 0 || length > PATH_MAX - 256)
 		return error_plain(error, ERROR_OPEN,
 		    "user %lu has no home directory in the password database: name a file as LOCK "
 		    "instead",
-		    (unsigned long)geteuid());
+		    (unsigned long)place->user);
 	if (stat(home, &file) != 0)
-		return error_set(error, ERROR_OPEN,
-		    "needs the home directory %.100s: name a file as LOCK instead", home);
-	if (!S_ISDIR(file.st_mode) || file.st_uid != geteuid() || (file.st_mode & S_IWOTH) != 0)
+		return error_plain(error, ERROR_OPEN,
+		    "the home directory %.100s: %s: name a file as LOCK instead", home,
+		    strerror(errno));
+	if (!S_ISDIR(file.st_mode) || !is_ours(&file) || (file.st_mode & S_IWOTH) != 0)
 		return error_plain(error, ERROR_OPEN,
 		    "the home directory %.100s is not user %lu's alone: name a file as LOCK "
 		    "instead",
-		    home, (unsigned long)geteuid());
+		    home, (unsigned long)place->user);
 	strcpy(directory, home);
+	return 0;
+}
+
+/* Put the path of the directory of PLACE into DIRECTORY, and with CREATE make what is missing of
+ * it.  Returns 0, or -1 with ERROR filled. */
+static int find_directory(const struct place *place, char directory[PATH_MAX], bool create,
+    struct error *error)
+{
+	static const char below[][sizeof "/semlock"] = {"/.local", "/state", "/semlock"};
+
+	if (place->of_root) {
+		strcpy(directory, ROOTS_PLACE);
+		return create ? make_directory(directory, 0755, error) : 0;
+	}
+	if (find_home(place, directory, error) != 0)
+		return -1;
 	for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
 		strcat(directory, below[i]);
 		if (create && make_directory(directory, 0700, error) != 0)
@@ -92,19 +162,19 @@ static int find_directory(char directory[PATH_MAX], bool create, struct error *e
 
 char *named_lock_path(const char *name, bool create, struct error *error)
 {
-	mode_t forbidden = geteuid() == 0 ? S_IWGRP | S_IWOTH : S_IRWXG | S_IRWXO;
 	char directory[PATH_MAX], *path;
-	struct stat file;
+	struct place place;
 
-	if (check_lock_name(name, error) != 0 || find_directory(directory, create, error) != 0)
+	if (check_lock_name(name, error) != 0)
 		return NULL;
-	/* Where it is not there, no lock in it is held.  A symbolic link is not followed. */
-	if ((create || access(directory, F_OK) == 0) &&
-	    (lstat(directory, &file) != 0 || !S_ISDIR(file.st_mode) || file.st_uid != geteuid() ||
-		(file.st_mode & forbidden) != 0)) {
+	place = find_place(create);
+	if (find_directory(&place, directory, create, error) != 0)
+		return NULL;
+	/* where it is not there, no lock in it is held */
+	if ((create || access(directory, F_OK) == 0) && !is_private(directory, place.of_root)) {
 		error_plain(error, ERROR_OPEN,
 		    "not a directory of ours alone, with mode %s: not to be trusted (%.100s)",
-		    geteuid() == 0 ? "0755" : "0700", directory);
+		    place.of_root ? "0755" : "0700", directory);
 		return NULL;
 	}
 	if (asprintf(&path, "%s/%s", directory, name) >= 0)

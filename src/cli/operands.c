@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/named_lock.h"
 #include "cli/operands.h"
@@ -34,6 +38,25 @@ static const char *named_lock(const char *name, bool create)
 	return path;
 }
 
+static bool is_number(const char *word)
+{
+	return *word != '\0' && word[strspn(word, "0123456789")] == '\0';
+}
+
+static noreturn void refuse_without_command(const struct request *request, const char *word)
+{
+	if (!request->as_flock && strstr(word, "://") != NULL)
+		die(EXIT_USAGE, "what to run is missing after %s", word);
+	if (request->as_flock)
+		die(EXIT_USAGE,
+		    "what to run is missing after %s (only a descriptor's number may stand alone)",
+		    word);
+	die(EXIT_USAGE,
+	    "what to run is missing after %s (only a descriptor's number may stand alone); to lock "
+	    "the rest of a script: exec 8>>%s; semlock -n 8",
+	    word, word);
+}
+
 /* LOCK without a command is the number of a caller's descriptor. */
 static int operand_fd(const struct request *request, const char *word)
 {
@@ -42,9 +65,7 @@ static int operand_fd(const struct request *request, const char *word)
 	if (*word == '\0')
 		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
 	if (word[strspn(word, " \t+0123456789")] != '\0')
-		die(EXIT_USAGE,
-		    "what to run is missing after %s (only a descriptor's number may stand alone)",
-		    word);
+		refuse_without_command(request, word);
 	return value_fd("FD", word);
 }
 
@@ -65,28 +86,51 @@ static void check_command(const char *lock, const char *word, bool behind_lock)
 		    word, lock, word);
 }
 
-static void read_one_lock(struct request *request, struct reading *reading, char **words)
+/* "semlock 8 COMMAND" locks a file, as flock(1) does: here that is not done by mistake. */
+static void refuse_number_of_fd(const char *word)
+{
+	if (is_number(word) && strlen(word) < 6 && atoi(word) > STDERR_FILENO &&
+	    fcntl(atoi(word), F_GETFD) >= 0 && access(word, F_OK) != 0)
+		die(EXIT_USAGE, "%s: to lock descriptor %s: --fd=%s; a file of this name is ./%s",
+		    word, word, word, word);
+}
+
+/* Read what is to be locked.  Returns the words behind it. */
+static char **read_lock(struct request *request, struct reading *reading, char **words)
 {
 	struct lock_spec *first = &request->locks[0];
-	bool is_shell = given(reading, OPT(COMMAND));
-	/* else behind the options */
-	bool behind_lock = !given(reading, OPT(NAME) | OPT(FD));
 
 	*first = (struct lock_spec){.fd = reading->fd, .mode = reading->mode};
 	if (reading->name != NULL) {
 		request->label = first->name = named_lock(reading->name, true);
 		first->of_user = true;
-	} else if (!given(reading, OPT(FD))) {
-		if (words[0] == NULL)
-			die(EXIT_USAGE, "what to lock is missing (see --help)");
-		request->label = words[0];
-		if (words[1] == NULL && !request->hold) {
-			first->fd = operand_fd(request, words[0]);
-			reading->given |= OPT(FD);
-			return;
-		}
-		first->name = *words++;
+		return words;
 	}
+	if (given(reading, OPT(FD)))
+		return words;
+	if (words[0] == NULL && given(reading, OPT(FILE)))
+		die(EXIT_USAGE, "-f adds to LOCK; LOCK itself is missing");
+	if (words[0] == NULL)
+		die(EXIT_USAGE, "what to lock is missing (see --help)");
+	request->label = words[0];
+	if (words[1] == NULL && !request->hold) {
+		first->fd = operand_fd(request, words[0]);
+		reading->given |= OPT(FD);
+	} else {
+		if (!request->as_flock && !request->hold)
+			refuse_number_of_fd(words[0]);
+		first->name = words[0];
+	}
+	return words + 1;
+}
+
+static void read_one_lock(struct request *request, struct reading *reading, char **words)
+{
+	bool is_shell = given(reading, OPT(COMMAND));
+	/* else behind the options */
+	bool behind_lock = !given(reading, OPT(NAME) | OPT(FD));
+
+	words = read_lock(request, reading, words);
 	if (!is_shell && words[0] != NULL &&
 	    (strcmp(words[0], "-c") == 0 || strcmp(words[0], "--command") == 0)) {
 		is_shell = true;
@@ -117,6 +161,8 @@ static void read_all_locks(struct request *request, const struct reading *readin
 			die(EXIT_USAGE,
 			    "%s: options stand before LOCK; a file that is called so is ./%s",
 			    *words, *words);
+		if (is_number(*words) && access(*words, F_OK) != 0)
+			complain("%s: is looked for as a file, not as a descriptor", *words);
 		request->locks[request->nlocks++] = (struct lock_spec){.name = *words, .fd = -1};
 	}
 	request->label = request->locks[0].name;
@@ -124,6 +170,8 @@ static void read_all_locks(struct request *request, const struct reading *readin
 
 void operands_read(struct request *request, struct reading *reading, char **words)
 {
+	if (given(reading, OPT(JSON)) && !request->who)
+		return; /* rules.def has the words */
 	if (request->who)
 		read_all_locks(request, reading, words);
 	else

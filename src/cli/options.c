@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
+#include <string.h>
 
 #include "cli/option_table.h"
 #include "cli/options.h"
@@ -88,6 +89,16 @@ static void read_option(struct request *request, struct reading *reading, enum o
 	}
 }
 
+/* "-w=1": the value of a letter is what stands behind it, and "=1" none that is meant. */
+static void check_value(enum option_id id, const char *word)
+{
+	const char *names = option_rows[id].names;
+
+	if (optarg != NULL && *optarg == '=' && optarg != word && word[1] != '-')
+		die(EXIT_USAGE, "%s%s: write %s %s or --%.*s%s", option_name(id), optarg,
+		    option_name(id), optarg + 1, (int)strcspn(names, " "), names, optarg);
+}
+
 /* ---- all of them ---- */
 
 int options_read(struct request *request, struct reading *reading, int argc, char **argv)
@@ -106,6 +117,7 @@ int options_read(struct request *request, struct reading *reading, int argc, cha
 			    argv[(optind < argc ? optind : argc) - 1]);
 		if (answer == '?')
 			unknown_option_refuse(&table, argc, argv);
+		check_value(option_of(answer), argv[optind - 1]);
 		read_option(request, reading, option_of(answer));
 		/* the next word is the shell command, unless LOCK has still to come */
 		if (option_of(answer) == OPT_COMMAND && given(reading, OPT(FD) | OPT(NAME)))

@@ -11,22 +11,47 @@
 #include "report/error.h"
 #include "report/text.h"
 
+/* What other tools call it; and as it is called here. */
+static const struct {
+	char theirs[16];
+	char hint[56];
+} elsewhere[] = {
+    {"acquire", "; semlock LOCK COMMAND acquires it"},
+    {"bg", "; the shell does that: semlock LOCK COMMAND &"},
+    {"check", "; semlock-check(1) is a program of its own"},
+    {"fg", "; COMMAND runs in the foreground"},
+    {"force", "; did you mean --replace?"},
+    {"id", "; did you mean --name?"},
+    {"jobs", "; did you mean --slots, or -j?"},
+    {"list", "; did you mean --who?"},
+    {"lock", "; LOCK is no option: semlock LOCK COMMAND"},
+    {"lockfile", "; LOCK is no option: semlock LOCK COMMAND"},
+    {"max-time", "; did you mean --run-timeout?"},
+    {"maxtime", "; did you mean --run-timeout?"},
+    {"no-wait", "; did you mean --nonblock?"},
+    {"nowait", "; did you mean --nonblock?"},
+    {"parallel", "; did you mean --slots, or -j?"},
+    {"permits", "; did you mean --slots, or -j?"},
+    {"read", "; did you mean --shared?"},
+    {"retries", "; a waiter is served in turn; did you mean --wait?"},
+    {"retry", "; a waiter is served in turn; did you mean --wait?"},
+    {"semaphore", "; did you mean --slots, or -j?"},
+    {"sleep", "; a waiter is served in turn; did you mean --wait?"},
+    {"steal", "; did you mean --replace?"},
+    {"try", "; did you mean --nonblock?"},
+    {"watch", "; did you mean --who?"},
+    {"write", "; did you mean --exclusive?"},
+};
+
 /* "; did you mean --wait?" for WORD, of LENGTH bytes, without its dashes; or "".  The text may lie
  * in SIMILAR. */
 static const char *hint(const struct option_table *table, const char *word, size_t length,
     struct similar *similar)
 {
-	static const char elsewhere[][2][sizeof "; semlock-check(1) is a program of its own"] = {
-	    /* what other tools call it */
-	    {"no-wait", "; did you mean --nonblock?"},
-	    {"nowait", "; did you mean --nonblock?"},
-	    {"check", "; semlock-check(1) is a program of its own"},
-	};
-
 	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-		if (strlen(elsewhere[i][0]) == length &&
-		    strncmp(word, elsewhere[i][0], length) == 0)
-			return elsewhere[i][1];
+		if (strlen(elsewhere[i].theirs) == length &&
+		    strncmp(word, elsewhere[i].theirs, length) == 0)
+			return elsewhere[i].hint;
 	*similar = (struct similar){.word = word, .length = length};
 	for (unsigned i = 0; i < table->names; i++)
 		similar_try(similar, table->longs[i].name);

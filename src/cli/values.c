@@ -91,8 +91,10 @@ int64_t value_duration(const char *option, const char *text, int64_t least)
 {
 	int64_t duration;
 
-	if (!duration_parse(text, &duration) || duration < least)
+	if (!duration_parse(text, &duration) || duration < 0)
 		refuse_duration(option, text);
+	if (duration < least)
+		die(EXIT_USAGE, "%s %s: must be more than 0", option, text);
 	return duration;
 }
 

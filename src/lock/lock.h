@@ -127,6 +127,7 @@ struct lock {
 	/* One of these, by its method's family; the others stay empty. */
 	struct {
 		int access;         /* how FD is open: O_RDONLY or O_RDWR */
+		bool made;          /* the file: it was not there */
 		struct slots slots; /* the slots that we hold */
 	} kernel;
 	struct {

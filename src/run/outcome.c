@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "owners/owners.h"
@@ -131,13 +132,57 @@ void outcome_failed(struct run_outcome *outcome, const struct request *request,
 	status_fd_event("failed %d", outcome->failure);
 }
 
-/* As "$0" is, in a script that locks itself, if it was started by "sh script". */
+/* As "$0" is, in a script that locks itself, if it was started by "sh script".  An empty file is a
+ * lock. */
 static bool is_here(const char *name)
 {
-	return strchr(name, '/') == NULL && access(name, F_OK) == 0;
+	struct stat file;
+
+	return strchr(name, '/') == NULL && stat(name, &file) == 0 && file.st_size > 0;
 }
 
-static void say_not_run(const struct request *request, int errnum)
+static bool is_word_of_shell(const char *name)
+{
+	static const char words[][sizeof "continue"] = {"[[", "alias", "bg", "break", "case", "cd",
+	    "command", "continue", "declare", "do", "eval", "exec", "exit", "export", "fg", "for",
+	    "function", "if", "let", "local", "popd", "pushd", "read", "readonly", "return", "set",
+	    "shift", "shopt", "source", "then", "time", "trap", "type", "typeset", "ulimit",
+	    "umask", "unalias", "unset", "until", "wait", "while", "{", "!"};
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(name, words[i]) == 0)
+			return true;
+	return false;
+}
+
+/* The command is not there: perhaps LOCK was forgotten, or the value of an option. */
+static void say_not_found(const struct request *request, const struct lock *first)
+{
+	const char *name = request->command[0], *rest = request->command[1];
+	const char *made = "";
+	struct stat file;
+
+	if (first->spec->name != NULL && first->kernel.made &&
+	    stat(first->spec->name, &file) == 0 && file.st_size == 0)
+		made = ", an empty file that was made just now";
+	if (is_word_of_shell(name))
+		complain("%s: cannot run: it is a word of the shell: semlock %s -c '%s%s%s ...'",
+		    name, request->label, name, rest == NULL ? "" : " ", rest == NULL ? "" : rest);
+	else if (rest == NULL && strpbrk(name, " \t\n") != NULL)
+		complain("%s: cannot run: there is no such file; a shell command stands behind -c",
+		    name);
+	else if (strchr(name, '/') != NULL && access(name, F_OK) == 0)
+		complain("%s: cannot run: its first line names a program that is not there", name);
+	else if (is_here(name))
+		complain("%s: cannot run: it is here, and not in PATH: start it as ./%s", name,
+		    name);
+	else
+		complain("%s: cannot run: %s (LOCK was %s%s)", name,
+		    strchr(name, '/') == NULL ? "not found in PATH" : strerror(ENOENT),
+		    request->label, made);
+}
+
+static void say_not_run(const struct request *request, const struct lock *first, int errnum)
 {
 	const char *reason = strerror(errnum);
 	char **command = request->command;
@@ -146,12 +191,8 @@ static void say_not_run(const struct request *request, int errnum)
 		complain("%s: cannot fork the process that holds it: %s", request->label, reason);
 	else if (request->as_flock)
 		complain("failed to execute %s: %s", command[0], reason);
-	else if (errnum == ENOENT && command[1] == NULL && strpbrk(command[0], " \t\n") != NULL)
-		complain("%s: cannot run: %s; a shell command stands behind -c", command[0],
-		    reason);
-	else if (errnum == ENOENT && is_here(command[0]))
-		complain("%s: cannot run: %s; it is here, and not in PATH: start it as ./%s",
-		    command[0], reason, command[0]);
+	else if (errnum == ENOENT)
+		say_not_found(request, first);
 	else
 		complain("%s: cannot run: %s", command[0], reason);
 }
@@ -175,7 +216,8 @@ static void say_limit(const struct request *request, const struct result *comman
 	    request->label, sent);
 }
 
-void outcome_ended(const struct run_outcome *outcome, const struct request *request)
+void outcome_ended(const struct run_outcome *outcome, const struct request *request,
+    const struct lock *first)
 {
 	const struct result *command = &outcome->command;
 	char text[40];
@@ -183,7 +225,7 @@ void outcome_ended(const struct run_outcome *outcome, const struct request *requ
 	end_text(outcome, text, sizeof text);
 	if (command->how == ENDED_NOT_RUN) {
 		status_fd_event("%s", text);
-		say_not_run(request, command->code);
+		say_not_run(request, first, command->code);
 		return;
 	}
 	if (limit_reached(outcome)) {

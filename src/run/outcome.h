@@ -47,8 +47,9 @@ void outcome_failed(struct run_outcome *outcome, const struct request *request,
 
 /* The command has ended, as OUTCOME->command says, or was not executed, and the lock has been
  * given back: write the events; a message too, if the command never ran, or --run-timeout has ended
- * it. */
-void outcome_ended(const struct run_outcome *outcome, const struct request *request);
+ * it.  FIRST is the lock that was named first. */
+void outcome_ended(const struct run_outcome *outcome, const struct request *request,
+    const struct lock *first);
 
 /* One of the COUNT released LOCKS had been removed, or replaced by a program that ignores it:
  * another command may have run beside this one.  If so: a message, and the event. */

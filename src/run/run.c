@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -307,6 +309,20 @@ static int run_guarded(struct run *run, struct error *error)
 	return status;
 }
 
+/* The command with its words, as far as they fit a line. */
+static void say_running(const struct request *request)
+{
+	char text[240];
+	size_t used = 0;
+
+	for (char **word = request->command; *word != NULL && used < sizeof text - 1; word++)
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+		    word == request->command ? "" : " ", *word);
+	if (used >= sizeof text)
+		strcpy(text + sizeof text - sizeof "...", "...");
+	complain("%s: running %s", request->label, text);
+}
+
 void run_command(struct run *run)
 {
 	const struct request *request = run->request;
@@ -321,7 +337,7 @@ void run_command(struct run *run)
 	if (request->verbose && request->as_flock)
 		tell(STDOUT_FILENO, "executing %s", request->command[0]);
 	else if (request->verbose && !request->hold)
-		complain("%s: running %s", request->label, request->command[0]);
+		say_running(request);
 	if (request->become)
 		become(run);
 	else if (run_guarded(run, &error) != 0)
@@ -385,7 +401,7 @@ void run_release(struct run *run)
 		give_back(run);
 	run->outcome.held = hold_time_held(&run->time);
 	if (run->outcome.end == RUN_ENDED)
-		outcome_ended(&run->outcome, request);
+		outcome_ended(&run->outcome, request, &run->locks[0]);
 	if (!taken)
 		return;
 	outcome_if_lost(&run->outcome, request, run->locks, request->nlocks);

@@ -155,7 +155,7 @@ row() {
 	exec 8<gone
 	rm gone
 	flock_rows >rows
-	[ "$(wc -l <rows)" -eq 24 ] || complain "$(cat rows)"
+	[ "$(wc -l <rows)" -eq 26 ] || complain "$(cat rows)"
 	while IFS=$'\t' read -r what theirs ours; do
 		case $what in
 		"-w 10s, 2m, 1h")
@@ -190,6 +190,22 @@ row() {
 				for program in "$FLOCK" "$system"; do row "$theirs" 69 "$program" l "$command" x; done
 				row "$ours" 64 "$SEMLOCK" l "$command" x
 			done
+			;;
+		"8 COMMAND, with descriptor 8 open and no file 8")
+			for program in "$FLOCK" "$system"; do
+				expect_status 3 "$program" 8 sh -c 'exit 3'
+				rm 8
+			done
+			row "$ours" 64 "$SEMLOCK" 8 sh -c 'exit 3'
+			;;
+		"-n -s, a writer waits")
+			hold_as reader -s l
+			queue_as writer l
+			for program in "$FLOCK" "$SEMLOCK"; do row "$ours" 1 "$program" -n -s l true; done
+			row "$theirs" 0 "$system" -n -s l true
+			let_go reader
+			ready writer
+			let_go writer
 			;;
 		"LOCK empty")
 			for program in "$FLOCK" "$system"; do row "$theirs" 66 "$program" '' true; done

@@ -125,7 +125,7 @@ users() {
 	users
 	refused 66 "user 4243 has no home directory in the password database: name a file as LOCK instead" \
 		as_user 4243 "$SEMLOCK" --name job touch ran
-	refused 66 "needs the home directory /run/home/4244: name a file as LOCK instead: No such file" \
+	refused 66 "the home directory /run/home/4244: No such file or directory: name a file as LOCK instead" \
 		as_user 4244 "$SEMLOCK" --name job touch ran
 	refused 66 "the home directory /run/home/4245 is not user 4245's alone: name a file as LOCK instead" \
 		as_user 4245 "$SEMLOCK" --name job touch ran
@@ -133,6 +133,39 @@ users() {
 		as_user 4246 env HOME="/run/home/4242" "$SEMLOCK" --name job touch ran
 	refused 66 "name a file as LOCK instead" as_user 4243 "$SEMLOCK" --who --name job
 	[ ! -e ran ]
+}
+
+@test "uid 0 without being root, in a user namespace or under fakeroot: the user's own lock" {
+	users
+	expect_status 0 as_user 4242 "$SEMLOCK" --name job sh -c 'echo "$SEMLOCK_LOCK"'
+	expect_out /run/home/4242/.local/state/semlock/job
+	as_user 4242 unshare -r true || skip "this user may make no user namespace"
+	for root in "unshare -r" fakeroot; do
+		# shellcheck disable=SC2086 # words
+		command -v ${root% *} >/dev/null || skip "no $root on this machine"
+		for there in no yes; do # root's own directory is nobody else's
+			# shellcheck disable=SC2086
+			expect_status 0 as_user 4242 $root "$SEMLOCK" --name job sh -c 'echo "$SEMLOCK_LOCK"'
+			expect_out /run/home/4242/.local/state/semlock/job
+			# shellcheck disable=SC2086
+			expect_status 1 as_user 4242 "$SEMLOCK" --name job $root "$SEMLOCK" -n --name job true
+			# shellcheck disable=SC2086
+			expect_status 0 as_user 4242 $root "$SEMLOCK" --who --name job
+			expect_out "/run/home/4242/.local/state/semlock/job: free"
+			[ "$there" = yes ] || expect_status 0 as_user 0 "$SEMLOCK" --name other true
+		done
+		rm -r run/semlock
+	done
+}
+
+@test "root of a container, whose /run is its own: /run/semlock" {
+	users
+	chown 4242 run
+	as_user 4242 unshare -r true || skip "this user may make no user namespace"
+	expect_status 0 as_user 4242 unshare -r "$SEMLOCK" --who --name job
+	expect_out "/run/semlock/job: free (no such file)"
+	expect_status 0 as_user 4242 unshare -r "$SEMLOCK" --name job sh -c 'echo "$SEMLOCK_LOCK"'
+	expect_out /run/semlock/job
 }
 
 @test "where no directory can be made: 73, and which one" {

@@ -77,6 +77,97 @@ NO_METHOD="there is no such method"
 	[ "$count" -ge 43 ] || complain "only $count"
 }
 
+EMPTY="an empty file that was made just now"
+
+@test "words in the wrong place: the one that was taken for LOCK is named, and the file that was made for it" {
+	echo text >text
+	for made in "$EMPTY" ""; do
+		slip 127 touch2 hi -- hi "cannot run: not found in PATH" "(LOCK was touch2${made:+, }$made)"
+		slip 127 -w 10 sec L touch ran -- L "cannot run: not found in PATH" "(LOCK was sec${made:+, }$made)"
+		slip 127 --replace KILL L touch ran -- L "cannot run" "(LOCK was KILL${made:+, }$made)"
+		slip 127 --toggle L2 L touch ran -- L "cannot run" "(LOCK was L2${made:+, }$made)"
+		slip 127 -n 5 L touch ran -- L "cannot run" "(LOCK was 5${made:+, }$made)"
+		slip 127 -s L make_report -- make_report "not found in PATH" "(LOCK was L${made:+, }$made)"
+		: >L # now a lock, which is no command that is here
+	done
+	slip 127 text make_report -- make_report "not found in PATH" "(LOCK was text)"
+	slip 127 -m excl E make_report -- make_report "not found in PATH" "(LOCK was E)"
+	slip 127 L ./make_report -- ./make_report "No such file or directory" "(LOCK was L)"
+	printf '#!/no/such/shell\n' >script
+	chmod +x script
+	slip 127 L ./script -- ./script "cannot run" "its first line names a program that is not there"
+	[ "$count" -ge 16 ]
+}
+
+@test "a word of the shell as COMMAND: -c" {
+	mkdir none # some systems have a program cd
+	for word in cd export source ulimit umask set exec eval; do
+		refused 127 "$word: cannot run: it is a word of the shell: semlock L -c '$word /tmp ...'" \
+			env PATH="$PWD/none" "$SEMLOCK" L $word /tmp
+	done
+	slip 127 L shopt -- shopt "it is a word of the shell" "semlock L -c 'shopt ...'"
+}
+
+@test "an option or a lock that is not what it looks like" {
+	slip 64 -n L -- L "what to run is missing" "to lock the rest of a script: exec 8>>L; semlock -n 8"
+	slip 64 etcd://h/x -- etcd://h/x "what to run is missing" after
+	[[ $err != *exec* ]] || complain "no shell opens a URL: $err"
+	slip 64 -f L -- -f "adds to LOCK" "LOCK itself is missing"
+	slip 64 --json L -- --json "goes with" --who
+	slip 64 --json -- --json "goes with" --who
+	slip 64 --min-hold=0 L touch ran -- "--min-hold 0" "must be" "more than 0"
+	slip 64 --stale=0 -m excl L touch ran -- "--stale 0" "must be" "more than 0"
+	slip 64 -w=1 L touch ran -- -w=1 "write -w 1" "or --wait=1"
+	slip 64 -nw=1 L touch ran -- -w=1 "write -w 1" "or --wait=1"
+	slip 64 -j=3 L touch ran -- -j=3 "write -j 3" "or --slots=3"
+	slip 64 --take=2 L touch ran -- --take "goes with -j" "how many slots there are"
+	slip 64 -j 2 --take=3 L touch ran -- --take "more slots" "than -j says"
+	slip 64 -j 2 -s L touch ran -- "-j and -s" "exactly one holder" "use -j or -s, not both"
+	slip 65 99 -- 99 "not open" "use 3 to 9"
+	touch file
+	slip 66 -m mkdir file touch ran -- file "-m mkdir, which needs a directory" "or nothing there"
+	touch ./=2
+	expect_status 0 "$SEMLOCK" -f =2 L true
+}
+
+@test "the number of an open descriptor before COMMAND: to lock it is --fd" {
+	exec 8>>descriptor
+	slip 64 8 touch ran -- 8 "to lock descriptor 8: --fd=8" "a file of this name is ./8"
+	expect_status 0 "$SEMLOCK" ./8 true
+	expect_status 0 "$SEMLOCK" 8 true # it is a file now
+	expect_status 0 "$SEMLOCK" 7 true # no descriptor
+	rm 8
+	expect_status 0 "$FLOCK" 8 true
+	[ -e 8 ]
+	rm 8
+	expect_status 0 "$SEMLOCK" --who 8
+	[ "$(cat .err)" = "semlock: 8: is looked for as a file, not as a descriptor" ] || complain "$err"
+	touch 8
+	expect_status 0 "$SEMLOCK" --who 8
+	[ ! -s .err ] || complain "$err"
+	exec 8>&-
+}
+
+@test "what other tools call it" {
+	for pair in jobs=--slots parallel=--slots permits=--slots semaphore=--slots list=--who watch=--who \
+		try=--nonblock force=--replace steal=--replace max-time=--run-timeout maxtime=--run-timeout \
+		read=--shared write=--exclusive retries=--wait retry=--wait sleep=--wait id=--name; do
+		slip 64 "--${pair%=*}" L touch ran -- "--${pair%=*}: there" "$NO_OPTION" "did you mean ${pair#*=}"
+		slip 64 "--${pair%=*}=3" L touch ran -- "--${pair%=*}=3" "$NO_OPTION" "did you mean ${pair#*=}"
+	done
+	for word in acquire lock lockfile bg; do
+		slip 64 "--$word" L touch ran -- "--$word" "$NO_OPTION" "semlock LOCK COMMAND"
+	done
+	slip 64 --fg L touch ran -- --fg "$NO_OPTION" "in the foreground"
+}
+
+@test "-v says what runs, with its words" {
+	expect_status 0 "$SEMLOCK" -v L sh -c 'exit 0' "$(printf 'x%.0s' {1..300})"
+	grep -qxE "semlock: L: running sh -c exit 0 x{100,}\.\.\." .err || complain "$err"
+	expect_status 0 "$SEMLOCK" -v L true
+	grep -qx "semlock: L: running true" .err || complain "$err"
+}
+
 @test "a script that locks itself, started by sh: start it as ./script" {
 	printf '%s\n' 'exec semlock -n "$0" true' >sl.sh
 	PATH=$(dirname "$SEMLOCK"):$PATH capture sh -c 'exec "$0" L sl.sh' "$SEMLOCK"

@@ -107,7 +107,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 @test "where vfork shares no memory: a command that cannot be run, and one that ends as if" {
 	BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
-	refused 127 "nosuch: cannot run: No such file" "$BROKEN" --status-fd=6 l nosuch 6>events
+	refused 127 "nosuch: cannot run: not found in PATH (LOCK was l, an empty file that was made just now)" "$BROKEN" --status-fd=6 l nosuch 6>events
 	[ "$(untimed <events)" = $'acquired\nnot-run ENOENT' ] || complain "$(cat events)"
 	refused 126 "/etc/passwd: cannot run: Permission denied" "$BROKEN" l /etc/passwd
 	refused 127 nosuch "$BROKEN" --run-timeout=60 l nosuch

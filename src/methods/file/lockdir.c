@@ -172,7 +172,8 @@ enum outcome lockdir_not_named(struct error *error)
 
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
 {
-	return error_plain(error, ERROR_OPEN, "is no lock of method %s, which is %s: left alone",
+	return error_plain(error, ERROR_OPEN,
+	    "is no lock of -m %s, which needs %s, or nothing there: left alone",
 	    lock->spec->method->name, lock->files.state->object->what);
 }
 

@@ -46,7 +46,7 @@ static int open_failed(struct error *error, const char *what)
 	return error_set(error, ERROR_OPEN, "%s", what);
 }
 
-static int create_file(const struct lock *lock, const char *path, int flags, struct error *error)
+static int create_file(struct lock *lock, const char *path, int flags, struct error *error)
 {
 	int fd =
 	    openat(AT_FDCWD, path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, lock->spec->create_mode);
@@ -70,6 +70,7 @@ static int create_file(const struct lock *lock, const char *path, int flags, str
 		return -1;
 	}
 	CRASH_POINT("lockfile.created");
+	lock->kernel.made = true;
 	if (lock->spec->exact_mode && fchmod(fd, lock->spec->create_mode) != 0) {
 		error_set(error, ERROR_CREATE, "cannot set the mode");
 		close(fd);
@@ -82,7 +83,7 @@ static int create_file(const struct lock *lock, const char *path, int flags, str
  * fs.protected_regular even root may not open another user's file in a sticky directory with
  * O_CREAT.  *IS_LINK: PATH is a symbolic link, which must be checked first.  -1 without an error:
  * try again. (openat: the open of musl makes a second system call for O_CLOEXEC.) */
-static int open_or_create(const struct lock *lock, const char *path, int flags, bool *is_link,
+static int open_or_create(struct lock *lock, const char *path, int flags, bool *is_link,
     struct error *error)
 {
 	int fd = openat(AT_FDCWD, path, flags | O_NOFOLLOW);
@@ -103,7 +104,7 @@ static int open_or_create(const struct lock *lock, const char *path, int flags, 
 }
 
 /* The last component of the name is a symbolic link. */
-static int open_through_link(const struct lock *lock, int flags, struct error *error)
+static int open_through_link(struct lock *lock, int flags, struct error *error)
 {
 	char path[PATH_MAX];
 	int how, fd;
@@ -270,10 +271,9 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 		return 0;
 	if (errno == EBADF) {
 		error_plain(error, ERROR_LOCKABLE,
-		    "this descriptor is not open; a shell opens it with exec %d>>FILE, and ksh and "
-		    "mksh "
-		    "hand it on with %d>&%d behind the command",
-		    lock->fd, lock->fd, lock->fd);
+		    "this descriptor is not open; a shell opens it with exec %d>>FILE%s, and ksh "
+		    "and mksh hand it on with %d>&%d behind the command",
+		    lock->fd, lock->fd > 9 ? " (sh: use 3 to 9)" : "", lock->fd, lock->fd);
 		error->errnum = EBADF;
 		return -1;
 	}
