@@ -107,7 +107,7 @@ LOCAL_BATS = \
 	tests/lock/deleted.bats \
 	tests/run/die-with-parent.bats \
 	tests/cli/drop-in.bats \
-	tests/cli/slips.bats \
+	tests/cli/rules.bats tests/cli/slips.bats \
 	tests/locksmith/engine.bats \
 	tests/run/environment.bats \
 	tests/run/exit-status.bats \
