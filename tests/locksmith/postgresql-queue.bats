@@ -118,17 +118,17 @@ pooled_session() { SQL_PORT=${PG_PORT[pooler]} sql "SHOW ALL"; SQL_PORT=${PG_POR
 	cmp before after || complain "$(diff before after)"
 }
 
-# looks_often ID: in nine seconds the waiter of the row ID looks at least twice, and no more than six times.
+# looks_often ID: in nine seconds the waiter of the row ID looks at least three times, and no more than nine times.
 looks_often() {
 	local before looked
 	looked() { grep -c "statement: SET TRANSACTION.* id = $1 " "$PG_HOME/one.log" || true; }
 	before=$(looked "$1")
 	"$PROBE" pause 9000
 	looked=$(($(looked "$1") - before))
-	[ "$looked" -ge 2 ] && [ "$looked" -le 6 ]
+	[ "$looked" -ge 3 ] && [ "$looked" -le 9 ]
 }
 
-@test "through a pooler, which tells no waiter of its turn, the third in the queue looks every three seconds" {
+@test "through a pooler, which tells no waiter of its turn, the third in the queue looks every two seconds" {
 	pooler transaction 10
 	hold_lock --ttl=600 "$POOLED"
 	queue_up 3 --ttl=60 "$POOLED"
@@ -149,8 +149,8 @@ looks_often() {
 	before=$(now)
 	let_go
 	served 100
-	# Each has looked within ten seconds; what follows is a queue that moves.
-	[ $(($(now) - before)) -lt 30000000000 ] || complain "$(($(now) - before)) ns"
+	# Each has looked within five seconds; what follows is a queue that moves.
+	[ $(($(now) - before)) -lt 25000000000 ] || complain "$(($(now) - before)) ns"
 }
 
 @test "and in session mode" {

@@ -18,8 +18,11 @@
  * holders whose sessions have ended, and for arrivals.  The first two are to hear of their turn. */
 enum { ROOM_FOR_FIRST = 25, ROOM_FOR_OTHERS = 50 };
 
-/* Between two looks of a waiter that nobody tells of its turn. */
-#define LOOK_MOST (10 * SECOND)
+/* Between two looks of a waiter that nobody tells of its turn: for each place that it has to go, at
+ * most, and while the queue moves fast.  Where each look needs a session of its own, half as
+ * often. */
+#define LOOK_PER_PLACE (SECOND / 2)
+#define LOOK_MOST (4 * SECOND)
 #define LOOK_LEAST (SECOND / 50)
 
 /* Return the time between two signs of life, with each of which comes a look: at most six a minute,
@@ -33,13 +36,15 @@ static int64_t between_signs(int64_t lease)
 	return time + spread(time / 10);
 }
 
-/* Return the time until a waiter looks that nobody tells of its turn: as many seconds as it has
- * places to go.  If the queue has moved since the last look, it may be a fast one: the next look
- * comes soon, and later ones after three times as long each, until it moves again. */
+/* Return the time until a waiter looks that nobody tells of its turn.  If the queue has moved since
+ * the last look, it may be a fast one: the next look comes soon, and later ones after three times
+ * as long each, until it moves again. */
 static int64_t until_look(struct pg_lock *lock)
 {
-	int64_t most = earlier((lock->before + 1) * SECOND, LOOK_MOST);
+	int64_t most = earlier((lock->before + 1) * LOOK_PER_PLACE, LOOK_MOST);
 
+	if (lock->presence == PG_COMES_BY)
+		most *= 2;
 	if (lock->seen_before > lock->before)
 		lock->pause = LOOK_LEAST * (lock->before + 1);
 	else
