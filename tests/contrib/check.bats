@@ -79,3 +79,11 @@ SUDO='[ "$1" != -n ] || shift; case $1 in sh) cat >/dev/null ;; rm) ;; *) exec "
 	left=$(ls -A tmp)
 	[ -z "$left" ] || complain "left: $left"
 }
+
+@test "contrib/static removes no directory that is not its own" {
+	mkdir precious
+	: >precious/letters
+	expect_status 73 "$SOURCE/contrib/static" precious
+	[ "$(wc -l <.err)" -eq 1 ]
+	[ -e precious/letters ]
+}
