@@ -11,6 +11,9 @@
 #include "sys/open_fds.h"
 #include "sys/process.h"
 
+/* The name of a process that shows a wait, and is a child of the semlock that waits. */
+#define OBSERVER_NAME "semlock-shows"
+
 /* A process through which a lock is held: most often semlock or its command, which share it. */
 struct member {
 	pid_t pid;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/scheme.h"
 #include "methods/server/server.h"
@@ -43,13 +45,14 @@ static bool see_child(pid_t pid, void *context)
 	struct procfs_stat stat;
 
 	if (process_stat(pid, &stat) && stat.parent == search->parent &&
-	    !procfs_ended(stat.state) &&
+	    !procfs_ended(stat.state) && strcmp(stat.name, OBSERVER_NAME) != 0 &&
 	    strncmp(stat.name, LOCKSMITH_PREFIX, 15) != 0) /* the kernel cuts names */
 		search->found = pid;
 	return search->found == 0;
 }
 
-/* The child of SEMLOCK that is no helper: its command, or that of a subreaper, semlock; 0: none. */
+/* The child of SEMLOCK that is neither a helper nor shows a wait: its command, or that of a
+ * subreaper, semlock; 0: none. */
 static pid_t child_of(pid_t semlock)
 {
 	struct child_search search = {.parent = semlock};
@@ -152,27 +155,32 @@ int server_owners_ask(struct owners *found, const struct lock *lock, struct erro
 	return result;
 }
 
-/* While a lock is held, its lease has a timer, also after the command has ended (--min-hold). */
-static bool has_timer(pid_t pid)
+/* Does a thread of PID keep the time of a lease?  It does while the lock is held, also after the
+ * command has ended (--min-hold). */
+static bool keeps_lease(pid_t pid)
 {
-	char path[64], target[64];
-	ssize_t length;
+	char path[64], name[32];
+	struct dirent *entry;
+	bool found = false;
+	DIR *threads;
 
-	for (int fd = 3; fd < 64; fd++) {
-		snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
-		length = readlink(path, target, sizeof target - 1);
-		target[length > 0 ? length : 0] = '\0';
-		if (strcmp(target, "anon_inode:[timerfd]") == 0)
-			return true;
+	snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+	threads = opendir(path);
+	while (threads != NULL && !found && (entry = readdir(threads)) != NULL) {
+		snprintf(path, sizeof path, "/proc/%ld/task/%.16s/comm", (long)pid, entry->d_name);
+		found = process_file(path, name, sizeof name) > 0 &&
+		        strcmp(name, LEASE_THREAD "\n") == 0;
 	}
-	return false;
+	if (threads != NULL)
+		closedir(threads);
+	return found;
 }
 
 void server_owners_see(struct owners *found, const char *url, pid_t semlock, bool waits)
 {
 	pid_t command = child_of(semlock);
 	struct owner *owner =
-	    (command > 0 || has_timer(semlock)) != waits ? owners_add(found) : NULL;
+	    (command > 0 || keeps_lease(semlock)) != waits ? owners_add(found) : NULL;
 
 	if (owner == NULL)
 		return;

@@ -250,7 +250,7 @@ _Noreturn static void observe(struct view *view, const struct lock *lock)
 	if (getppid() != view->waiter)
 		_exit(0);
 
-	prctl(PR_SET_NAME, "semlock-shows");
+	prctl(PR_SET_NAME, OBSERVER_NAME);
 	close_locks(lock);
 	view->lock = LOCK_OF(lock->spec);
 	view->lock.server.text = lock->server.text;

@@ -234,3 +234,40 @@ has_two() {
 @test "-m goes with a LOCK" {
 	refused 64 "-m" "$SEMLOCK" --who -m flock
 }
+
+# demo: locks on a server, by the helper in shell; $LOCKED is one.
+demo() {
+	mkdir helpers
+	cp "$SOURCE/contrib/locksmith-demo" helpers/semlock-locksmith-demo
+	chmod +x helpers/semlock-locksmith-demo
+	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
+	LOCKED=demo://$PWD/locked
+}
+
+# is_shown REGEX: so --who without LOCK shows the lock.
+is_shown() {
+	"$SEMLOCK" --who >.out
+	grep -A3 -F "$LOCKED: " .out | grep -qE "$1"
+}
+
+@test "on a server: the holder is known where the kernel has no timerfd, when its command has ended (--min-hold)" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	demo
+	start holder strace -qq -o /dev/null -e inject=timerfd_create:error=ENOSYS "$SEMLOCK" --min-hold=1000 "$LOCKED" true
+	eventually is_shown '^held .* semlock --min-hold=1000'
+	capture "$SEMLOCK" --who
+	[[ $out == *"$LOCKED: held, 0 waiting"* ]] || complain "$out"
+}
+
+@test "on a server: a waiter that shows its wait is a waiter" {
+	demo
+	hold_as holder "$LOCKED"
+	start waiter "$SEMLOCK" -v "$LOCKED" touch ran
+	eventually grep -q 'waiting: held by' waiter.err
+	"$SEMLOCK" --who >.out || [ $? -eq 1 ]
+	grep -qF "$LOCKED: held, 1 waiting" .out || complain "$(cat .out)"
+	grep -A3 -F "$LOCKED: " .out | grep -qE '^ *1\. .* exclusive .* touch ran$' || complain "$(cat .out)"
+	let_go holder
+	ended waiter 0
+}

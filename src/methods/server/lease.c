@@ -166,6 +166,7 @@ static void *lease_thread(void *argument)
 	    {lease->timer, POLLIN, 0},
 	};
 
+	prctl(PR_SET_NAME, LEASE_THREAD);
 	do {
 		lease_listen(lease);
 		lease_act(lease);

@@ -19,4 +19,7 @@ int lease_guard(const struct guard *guard, struct error *error);
  * behind. */
 void lease_unguard(void);
 
+/* The name of the thread that guards: --who knows a holder by it. */
+#define LEASE_THREAD "semlock-lease"
+
 #endif
