@@ -156,14 +156,6 @@ bool subreaper_killed(const struct subreaper *subreaper)
 	return subreaper->above != 0 && getppid() != subreaper->above;
 }
 
-static bool has_ended(pid_t child)
-{
-	siginfo_t info = {.si_pid = 0};
-
-	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-	       info.si_pid != 0;
-}
-
 /* A process that may not be signalled is waited for. */
 void subreaper_end_all(struct subreaper *subreaper, pid_t command)
 {
@@ -183,7 +175,7 @@ void subreaper_end_all(struct subreaper *subreaper, pid_t command)
 	while (left) {
 		/* A process that has ended during the search may have forked before: search
 		 * again. */
-		ended = command > 0 && has_ended(command);
+		ended = command > 0 && !process_child_lives(command);
 		left = pipe_holders_signal(&all, SIGKILL) > 0;
 		nanosleep(&pause, NULL);
 		left = (command > 0 ? !ended : pipe_holders_reap()) || left;

@@ -82,13 +82,15 @@ COLD static void stop_like_it(struct supervised *supervised, int signo)
 /* See to all children that have changed state.  Other children than the command were semlock's
  * before it was execed, or are orphans: semlock is process 1 of a container, or a subreaper.  Where
  * a lock names the command, that stays a zombie until command_reap(): a program that breaks the
- * locks of dead processes must not find it dead while the lock is there. */
+ * locks of dead processes must not find it dead while the lock is there.  (Where waitid(2) is
+ * refused, it is reaped at once, and its stops are not followed.) */
 static void reap_children(struct supervised *supervised)
 {
 	const int flags = (supervised->command->policy & NAMED_BY_LOCK) != 0 ? WNOWAIT : 0;
 	siginfo_t child = {.si_pid = 0};
 
-	while (waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | flags) == 0 &&
+	while (process_wait(P_ALL, 0, &child, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | flags) ==
+		   0 &&
 	       child.si_pid != 0) {
 		const bool is_command = child.si_pid == supervised->pid;
 		const bool ended = child.si_code != CLD_STOPPED && child.si_code != CLD_CONTINUED;
@@ -104,7 +106,7 @@ static void reap_children(struct supervised *supervised)
 		/* Wait for what was seen, an end or a stop: a stopped command may have been killed
 		 * since. */
 		if (flags != 0)
-			waitid(P_PID, (id_t)child.si_pid, &child,
+			process_wait(P_PID, child.si_pid, &child,
 			    (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG);
 		if (is_command && child.si_pid != 0) {
 			supervised->stopped = child.si_code == CLD_STOPPED;

@@ -14,8 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "report/compiler.h"
 #include "report/text.h"
 #include "sys/deadline.h"
+#include "sys/files.h"
 #include "sys/process.h"
 
 /* For older headers; the numbers are the same on every architecture. */
@@ -305,12 +307,58 @@ int pidfd_queue(int fd, int signo, int value)
 	return (int)syscall(SYS_pidfd_send_signal, fd, signo, &info, 0);
 }
 
+/* How waitpid(2) sees it, in waitid(2)'s words. */
+static void describe_status(siginfo_t *info, pid_t child, int status)
+{
+	info->si_pid = child;
+	if (WIFSTOPPED(status)) {
+		info->si_code = CLD_STOPPED;
+		info->si_status = WSTOPSIG(status);
+	} else if (WIFCONTINUED(status)) {
+		info->si_code = CLD_CONTINUED;
+		info->si_status = SIGCONT;
+	} else if (WIFEXITED(status)) {
+		info->si_code = CLD_EXITED;
+		info->si_status = WEXITSTATUS(status);
+	} else {
+		info->si_code = CLD_KILLED;
+		info->si_status = WTERMSIG(status);
+	}
+}
+
+COLD static int wait_without_waitid(pid_t child, siginfo_t *info, int options)
+{
+	int status, flags = options & (WNOHANG | WCONTINUED);
+	pid_t got;
+
+	if ((options & WSTOPPED) != 0)
+		flags |= WUNTRACED;
+	UNINTERRUPTED(got, waitpid(child, &status, flags));
+	info->si_pid = 0;
+	if (got > 0)
+		describe_status(info, got, status);
+	return got < 0 ? -1 : 0;
+}
+
+int process_wait(idtype_t which, pid_t child, siginfo_t *info, int options)
+{
+	int got;
+
+	UNINTERRUPTED(got, waitid(which, (id_t)child, info, options));
+	if (got == 0 || errno == ECHILD)
+		return got;
+	return wait_without_waitid(which == P_ALL ? -1 : child, info, options);
+}
+
 bool process_child_lives(pid_t child)
 {
 	siginfo_t ended = {0};
+	int got;
 
-	return waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	       ended.si_pid == 0;
+	UNINTERRUPTED(got, waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT));
+	if (got < 0 && errno != ECHILD) /* refused */
+		return process_lives(child);
+	return got == 0 && ended.si_pid == 0;
 }
 
 void process_child_signal(pid_t child, int pidfd, int signo)

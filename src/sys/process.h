@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 struct procfs_stat {
 	char name[32]; /* of the program, cut by the kernel after 15 bytes */
@@ -84,6 +85,11 @@ int pidfd_send(int fd, int signo);
 
 /* The same with VALUE, as sigqueue(3): how a process tells what its signal means. */
 int pidfd_queue(int fd, int signo, int value);
+
+/* waitid(2) of WHICH children, made again while a signal interrupts it.  A sandbox may refuse the
+ * call: then waitpid(2) is asked, which has no WNOWAIT: the child has been waited for, and
+ * INFO->si_pid is 0 if there was none.  Returns 0, or -1 with errno set. */
+int process_wait(idtype_t which, pid_t child, siginfo_t *info, int options);
 
 /* Does our child CHILD live?  Not asked of /proc, which may be missing, or show another PID
  * namespace. */

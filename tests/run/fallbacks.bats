@@ -274,3 +274,28 @@ refusing() {
 	done
 	let_go
 }
+
+@test "where waitid is interrupted or refused, the command's end is seen, a signal is passed on, and the lock is free" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	under_valgrind && skip "valgrind cannot work under strace"
+	for way in "" -o "-m excl" "-m symlink" "--run-timeout 60"; do
+		for failure in EINTR:when=1 EINTR:when=2 EPERM ENOSYS; do
+			# shellcheck disable=SC2086 # words
+			expect_status 5 timeout 20 strace -f -qq -o /dev/null -e trace=waitid -e inject=waitid:error=$failure \
+				"$SEMLOCK" $way l sh -c 'exit 5'
+			# shellcheck disable=SC2086 # words
+			expect_status 0 "$SEMLOCK" -n $way l true || complain "$way: $failure"
+			fifos w
+			# shellcheck disable=SC2086 # words
+			start w strace -f -qq -o /dev/null -e trace=waitid -e inject=waitid:error=$failure \
+				"$SEMLOCK" $way l "$PROBE" signals w.up w.down
+			ready w
+			kill -TERM "$(pgrep -P "${PID[w]}" semlock)"
+			reports w TERM
+			release w
+			ended w 0
+			rm -rf l w.up w.down
+		done
+	done
+}

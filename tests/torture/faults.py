@@ -52,6 +52,7 @@ ERRORS = {
     "read": "EIO EINTR", "pread64": "EIO",
     "vfork": PROCESS, "fork": PROCESS, "clone": PROCESS, "clone3": PROCESS,
     "execve": "EACCES ENOMEM E2BIG EIO", "rt_sigtimedwait": "EINTR EAGAIN",
+    "waitid": "EINTR EPERM ENOSYS",
     "socketpair": "EMFILE ENFILE ENOMEM", "pipe": "EMFILE", "pipe2": "EMFILE",
     "sendmsg": "EPIPE ENOMEM EINTR", "recvmsg": "EINTR ENOMEM", "sendto": "EINTR", "recvfrom": "EINTR",
     "timer_create": "EAGAIN ENOMEM",
@@ -352,7 +353,7 @@ def sleeps(scenario, call):
         return "-n" not in scenario.args
     if call == "fcntl":
         return scenario.method in KERNEL and not scenario.child and "-F" not in scenario.args
-    return call in ("flock", "poll", "ppoll", "rt_sigtimedwait", "sendto", "recvfrom", "read")
+    return call in ("flock", "poll", "ppoll", "rt_sigtimedwait", "waitid", "sendto", "recvfrom", "read")
 
 
 def on_names(scenario, call):
