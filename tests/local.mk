@@ -115,6 +115,7 @@ LOCAL_BATS = \
 	tests/lock/fd.bats tests/lock/first.bats \
 	tests/methods/fuse.bats \
 	tests/fuzz/fuzz.bats \
+	tests/run/group-kill.bats \
 	tests/run/hold.bats \
 	tests/owners/forged.bats \
 	tests/methods/hostile-files.bats \
@@ -242,7 +243,7 @@ say-no-postgresql:
 say-no-network:
 	@echo 'NOT RUN, for locks on a server are not in this build (see configure --with-network): $(NETWORK_BATS)'
 
-EXTRA_DIST += tests/README tests/lib/README tests/lib/completion.py tests/lib/helpers.bash tests/lib/lease.py tests/lib/made-of-files.bash tests/lib/pid_file.py tests/lib/replay.bash tests/lib/shifted_clock.c tests/lib/slow_names.c tests/lib/stray.py tests/lib/takes_anything.py tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
+EXTRA_DIST += tests/README tests/lib/README tests/lib/completion.py tests/lib/group-kill.bash tests/lib/helpers.bash tests/lib/lease.py tests/lib/made-of-files.bash tests/lib/pid_file.py tests/lib/replay.bash tests/lib/shifted_clock.c tests/lib/slow_names.c tests/lib/stray.py tests/lib/takes_anything.py tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
 
 # ---- make static: semlock-static, one file that needs no library ----
 # Built in a tree of its own, and again if the source has changed.

@@ -57,11 +57,24 @@ static void read_signal(struct request *request, const char *name)
 	request->signal_text = optarg;
 }
 
+/* The process that the option NAME names; 0: none. */
+static pid_t read_process(const char *name)
+{
+	if (optarg == NULL)
+		return 0;
+	return (pid_t)value_number(name, optarg, "a process number", 1, INT_MAX);
+}
+
 static void read_hold(struct request *request, const char *name)
 {
 	request->hold = true;
-	request->owner =
-	    optarg == NULL ? 0 : (pid_t)value_number(name, optarg, "a process number", 1, INT_MAX);
+	request->owner = read_process(name);
+}
+
+static void read_die_with_parent(struct request *request, const char *name)
+{
+	request->dies_with_parent = true;
+	request->parent = read_process(name);
 }
 
 static void read_status_fd(const char *name)

@@ -29,6 +29,7 @@ struct request {
 	bool hold;   /* no command: hold until the end of input ... */
 	pid_t owner; /* ... or of this process; 0: of our parent */
 	bool dies_with_parent;
+	pid_t parent;    /* which it dies with; 0: the process that started it */
 	const char *log; /* a file's name; NULL */
 	int on_lost;     /* a signal, or LOST_WARN; 0: not asked for */
 	bool quiet, verbose;

@@ -58,7 +58,7 @@ int target_add(struct target_list *list, pid_t pid)
 
 int target_signal(const struct target *target, int signo)
 {
-	return pidfd_queue(target->pidfd, signo, REPLACE_MARK) == 0 || errno == ESRCH ? 0 : -1;
+	return pidfd_queue(target->pidfd, signo, MARK_REPLACED) == 0 || errno == ESRCH ? 0 : -1;
 }
 
 void target_list_prune(struct target_list *list)

@@ -15,6 +15,7 @@
 #include "run/run.h"
 #include "run/supervise.h"
 #include "sys/crash_points.h"
+#include "sys/deadline.h"
 #include "sys/memory.h"
 #include "sys/signals.h"
 
@@ -39,10 +40,20 @@ static bool dies_with_semlock(const struct request *request)
 	return is_held_by_semlock(request) || request->spec.method->family == ON_SERVER;
 }
 
+/* Is the command to be ended at a certain time? */
+static bool is_limited(const struct request *request)
+{
+	return request->run_timeout > 0 || request->dies_with_parent;
+}
+
+/* A killed semlock would leave behind what runs without the lock, or beyond its limit.  (A lock of
+ * the caller's descriptor is the caller's.) */
 static bool needs_subreaper(const struct request *request)
 {
-	return dies_with_semlock(request) && request->command != NULL &&
-	       request->locks[0].name != NULL && !request->become && !request->unlock;
+	const bool holds_alone = dies_with_semlock(request) && request->locks[0].name != NULL;
+
+	return (holds_alone || is_limited(request)) && request->command != NULL &&
+	       !request->become && !request->unlock;
 }
 
 /* In the foreground of a terminal, the command has to stay in the group that the keyboard
@@ -60,7 +71,6 @@ static bool in_foreground(void)
 /* INHERITS_LOCKS, ... */
 static unsigned policy_of(const struct request *request)
 {
-	const bool limited = request->run_timeout > 0 || request->dies_with_parent;
 	unsigned policy = 0;
 
 	if (request->become || !is_held_by_semlock(request))
@@ -69,7 +79,7 @@ static unsigned policy_of(const struct request *request)
 		policy |= DIES_WITH_SEMLOCK;
 	if (request->spec.method->family != OF_KERNEL)
 		policy |= NAMED_BY_LOCK;
-	if (limited && !in_foreground())
+	if (is_limited(request) && !in_foreground())
 		policy |= LEADS_GROUP;
 	return policy;
 }
@@ -99,6 +109,7 @@ static void make_command(struct run *run)
 	    .locks = run->locks,
 	    .nlocks = request->nlocks,
 	    .policy = policy_of(request),
+	    .group = run->subreaper.group,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal,
 		request->kill_after},
 	};
@@ -116,7 +127,8 @@ static int parent_has_ended(struct run *run)
 	run->outcome.end = RUN_FAILED;
 	run->outcome.failure = 128 + SIGTERM;
 	run->outcome.signal = SIGTERM;
-	complain("--die-with-parent: the process that started it has ended");
+	complain("--die-with-parent: %s has ended",
+	    run->request->parent > 0 ? "that process" : "the process that started it");
 	status_fd_event("failed %d", run->outcome.failure);
 	return -1;
 }
@@ -128,10 +140,12 @@ static int begin(struct run *run, struct error *error)
 
 	if (request->log != NULL && log_open(&run->log, request, error) != 0)
 		return -1;
-	if (request->dies_with_parent && !parent_watch())
+	if (request->dies_with_parent && !parent_watch(request->parent))
 		return parent_has_ended(run);
 	if (needs_subreaper(request) && subreaper_start(&run->subreaper, error) != 0)
 		return -1;
+	if (request->dies_with_parent && run->subreaper.above == 0)
+		parent_watch_from_afar();
 	if (run->subreaper.holder > 0)
 		return 0;
 	if (make_locks(run, error) != 0)
@@ -264,6 +278,20 @@ static void become(struct run *run)
 	run->outcome.command = (struct result){.how = ENDED_NOT_RUN, .code = errno};
 }
 
+/* A limit, or the parent's end, has ended the command: nothing that it has started goes on. */
+static void end_rest(struct run *run)
+{
+	const struct command *command = &run->command;
+	const struct result *result = &run->outcome.command;
+	int64_t grace = command->limit.kill_after > 0 ? command->limit.kill_after : SECOND;
+
+	if (result->limit == LIMIT_KILLS)
+		grace = 0;
+	if (run->subreaper.above != 0 && (result->limit > LIMIT_KEPT || result->orphaned))
+		subreaper_end_rest(&run->subreaper,
+		    command->state == COMMAND_ENDED ? command->pid : 0, grace);
+}
+
 /* Start the command, and wait for its end and for --min-hold.  Returns 0, or -1 with ERROR
  * filled. */
 static int execute(struct run *run, struct error *error)
@@ -277,6 +305,7 @@ static int execute(struct run *run, struct error *error)
 	if (pid > 0) {
 		run->outcome.pid = pid;
 		*result = supervise(&run->command, &run->subreaper);
+		end_rest(run);
 		CRASH_POINT("command.ended");
 	}
 	run->outcome.end = RUN_ENDED;

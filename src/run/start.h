@@ -40,6 +40,7 @@ struct command {
 	struct lock *locks;      /* what it runs under */
 	unsigned nlocks;
 	unsigned policy; /* INHERITS_LOCKS, ... */
+	pid_t group;     /* the process group that it goes into, unless LEADS_GROUP; 0: it stays */
 	struct limit limit;
 
 	enum command_state state;
@@ -59,6 +60,7 @@ struct result {
 	} limit;
 	bool asked;    /* semlock has received a signal that asks to end */
 	bool replaced; /* the signal came from another semlock: --replace, --toggle */
+	bool orphaned; /* --die-with-parent: the parent has ended */
 	bool received; /* semlock has received the signal that ended the command, too */
 };
 

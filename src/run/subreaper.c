@@ -44,6 +44,7 @@ int subreaper_start(struct subreaper *subreaper, struct error *error)
 
 	if (child_begins_namespace())
 		return 0;
+	subreaper->group = getpgrp();
 	if (descriptor_socket_pair(subreaper->kept) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pair of sockets");
 	/* Block no other signal: one from the keyboard between here and the fork would reach the
@@ -137,6 +138,7 @@ int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except, 
 	if (subreaper->above == 0)
 		return 0;
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
+	setpgid(0, 0);
 	if (fd >= 0 && keep(subreaper, fd) != 0)
 		return error_set(error, ERROR_SYSTEM,
 		    "cannot hand the helper's pipe to the watching process");
@@ -156,30 +158,110 @@ bool subreaper_killed(const struct subreaper *subreaper)
 	return subreaper->above != 0 && getppid() != subreaper->above;
 }
 
-/* A process that may not be signalled is waited for. */
-void subreaper_end_all(struct subreaper *subreaper, pid_t command)
+/* A signal that no process sends but these two. */
+#define SIGNAL_OF_TWO SIGRTMAX
+
+static bool is_stopped(pid_t pid)
 {
-	struct pipe_holders all = {.pipe = -1,
+	struct procfs_stat stat;
+
+	return process_stat(pid, &stat) && (stat.state == 'T' || stat.state == 't');
+}
+
+/* A KILL to the group has reached the subreaper, too, but the order in which the two end is
+ * anybody's guess: one that is about to end does not answer any more. */
+bool subreaper_lives(const struct subreaper *subreaper)
+{
+	const union sigval asks = {.sival_int = MARK_ASKS};
+	const struct timespec a_moment = {0, 20 * MILLISECOND};
+	const struct deadline patience = deadline_after(10 * SECOND);
+	sigset_t answer = signals_only(SIGNAL_OF_TWO);
+	siginfo_t info;
+
+	if (subreaper->above == 0)
+		return true;
+	if (sigqueue(subreaper->above, SIGNAL_OF_TWO, asks) != 0)
+		nanosleep(&a_moment, NULL);
+	while (!subreaper_killed(subreaper) && deadline_left(&patience) > 0) {
+		if (signals_wait(&answer, &info, a_moment.tv_nsec) == SIGNAL_OF_TWO)
+			return true;
+		if (errno != EAGAIN && errno != EINTR) { /* refused, by a sandbox, say */
+			nanosleep(&a_moment, NULL);
+			break;
+		}
+		if (is_stopped(subreaper->above))
+			return true;
+	}
+	return !subreaper_killed(subreaper);
+}
+
+bool subreaper_answers(const struct subreaper *subreaper, const siginfo_t *info)
+{
+	const union sigval answers = {.sival_int = MARK_ANSWERS};
+
+	if (subreaper->holder == 0 || info->si_pid != subreaper->holder ||
+	    !signal_has_mark(info, MARK_ASKS))
+		return false;
+	sigqueue(subreaper->holder, SIGNAL_OF_TWO, answers);
+	return true;
+}
+
+/* All descendants but COMMAND (0: none), which is a zombie, or waited for, and what is spared. */
+static struct pipe_holders descendants(const struct subreaper *subreaper, pid_t command)
+{
+	return (struct pipe_holders){.pipe = -1,
 	    .ancestor = getpid(),
 	    .since = subreaper->since,
+	    .except = subreaper->spared,
 	    .unreaped = command};
+}
+
+/* Kill ALL until none is left, COMMAND among them unless it is 0.  A process that may not be
+ * signalled is waited for. */
+static void kill_all(struct pipe_holders *all, pid_t command)
+{
 	struct timespec pause = {0, MILLISECOND};
 	bool left = true, ended;
 
-	/* in the subreaper: what the holder had kept stays open until this process ends */
-	if (subreaper->above == 0)
-		take_back(subreaper);
-	all.except = subreaper->spared;
-	if (command > 0)
-		kill(command, SIGKILL); /* /proc may not be mounted */
 	while (left) {
 		/* A process that has ended during the search may have forked before: search
 		 * again. */
 		ended = command > 0 && !process_child_lives(command);
-		left = pipe_holders_signal(&all, SIGKILL) > 0;
+		left = pipe_holders_signal(all, SIGKILL) > 0;
 		nanosleep(&pause, NULL);
 		left = (command > 0 ? !ended : pipe_holders_reap()) || left;
 		if (pause.tv_nsec < SECOND / 2)
 			pause.tv_nsec *= 2;
 	}
+}
+
+void subreaper_end_all(struct subreaper *subreaper, pid_t command)
+{
+	struct pipe_holders all;
+
+	/* in the subreaper: what the holder had kept stays open until this process ends */
+	if (subreaper->above == 0)
+		take_back(subreaper);
+	all = descendants(subreaper, command);
+	if (command > 0)
+		kill(command, SIGKILL); /* /proc may not be mounted */
+	kill_all(&all, command);
+}
+
+void subreaper_end_rest(struct subreaper *subreaper, pid_t command, int64_t grace)
+{
+	struct pipe_holders rest = descendants(subreaper, command);
+	const struct deadline deadline = deadline_after(grace);
+	struct timespec pause = {0, MILLISECOND};
+	bool left = grace > 0 && pipe_holders_signal(&rest, SIGTERM) > 0;
+
+	if (left)
+		pipe_holders_signal(&rest, SIGCONT); /* a stopped one does not act on it */
+	while (left && deadline_left(&deadline) > 0) {
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < SECOND / 20)
+			pause.tv_nsec *= 2;
+		left = (command == 0 && pipe_holders_reap()) || pipe_holders_signal(&rest, 0) > 0;
+	}
+	kill_all(&rest, command);
 }

@@ -11,6 +11,12 @@
 #include "sys/signals.h"
 #include "run/supervise.h"
 
+struct sent {
+	int signo; /* 0: none yet */
+	pid_t sender;
+	int64_t moment; /* on clock_now()'s clock */
+};
+
 struct supervised {
 	struct command *command;
 	struct subreaper *subreaper;
@@ -23,7 +29,8 @@ struct supervised {
 	bool asked_to_end;
 	/* the signals that semlock has received, from the keyboard or by kill(2) */
 	sigset_t got;
-	bool over; /* the command has ended, with RESULT; ... */
+	struct sent last; /* the last one that asked to end, and was passed on */
+	bool over;        /* the command has ended, with RESULT; ... */
 	struct result result;
 	int failure; /* ... but for an errno: its exec failed */
 };
@@ -38,8 +45,8 @@ enum event {
 	EVENT_TIME       /* the limit's next signal may be due */
 };
 
-/* Did the terminal send the signal to the whole foreground group, and so to the command as well? */
-static bool command_has_it(const struct supervised *supervised, int signo, const siginfo_t *info)
+/* Did the terminal send the signal to its whole foreground group? */
+static bool is_of_group(int signo, const siginfo_t *info)
 {
 	switch (signo) {
 	case SIGINT:
@@ -48,19 +55,35 @@ static bool command_has_it(const struct supervised *supervised, int signo, const
 	case SIGTTIN:
 	case SIGTTOU:
 	case SIGWINCH:
-		return info->si_code > 0 && getpgid(supervised->pid) == getpgrp();
+		return info->si_code > 0;
 	case SIGHUP:
 		/* At a hangup the session leader gets SIGHUP whichever group is in the foreground:
 		 * send it twice rather than not at all. */
-		return info->si_code > 0 && getpgid(supervised->pid) == getpgrp() &&
-		       getsid(0) != getpid();
+		return info->si_code > 0 && getsid(0) != getpid();
 	}
 	return false;
+}
+
+/* Is the process above this one, the subreaper, the sender? */
+static bool is_from_above(const struct supervised *supervised, const siginfo_t *info)
+{
+	return supervised->subreaper->above != 0 && info->si_pid == supervised->subreaper->above;
+}
+
+/* Did the terminal send the signal to the command as well? */
+static bool command_has_it(const struct supervised *supervised, int signo, const siginfo_t *info)
+{
+	const pid_t group = getpgid(supervised->pid);
+
+	if (is_from_above(supervised, info) && signal_has_mark(info, MARK_OF_GROUP))
+		return group == supervised->subreaper->group;
+	return is_of_group(signo, info) && group == getpgrp();
 }
 
 COLD static void stop_like_it(struct supervised *supervised, int signo)
 {
 	sigset_t set, cont = signals_only(SIGCONT);
+	siginfo_t info;
 
 	/* A SIGSTOP to the command alone does not stop semlock: the SIGCONT that follows goes to
 	 * the command alone, too. */
@@ -70,13 +93,19 @@ COLD static void stop_like_it(struct supervised *supervised, int signo)
 	if (signo == SIGSTOP)
 		return;
 	set = signals_only(signo);
-	/* the kernel drops it in an orphaned process group, where no shell would continue it */
-	raise(signo);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	supervised->resumed = signals_wait(&cont, NULL, 0) == SIGCONT;
+	do {
+		/* the kernel drops it in an orphaned process group, where no shell would continue
+		 * it */
+		raise(signo);
+		sigprocmask(SIG_UNBLOCK, &set, NULL);
+		sigprocmask(SIG_BLOCK, &set, NULL);
+		supervised->resumed = signals_wait(&cont, &info, 0) == SIGCONT;
+	} while (supervised->resumed && parent_lost_thread(&info));
 	if (supervised->resumed && parent_ended_by(SIGCONT))
 		raise(SIGCONT); /* for next_event() */
+	/* The holder, whose own group is not orphaned, is not to stay stopped then. */
+	if (!supervised->resumed && supervised->subreaper->holder > 0)
+		kill(supervised->pid, SIGCONT);
 }
 
 /* See to all children that have changed state.  Other children than the command were semlock's
@@ -191,8 +220,44 @@ COLD static int poll_signal(siginfo_t *info)
 	return -1;
 }
 
+/* timeout(1) and others send a signal to their child, and to its whole process group at once: then
+ * semlock gets it twice, or again from a semlock above it.  The command, which may be in that group
+ * as well, is to get it from here once.  (A signal that its sender repeats later is passed on.) */
+static bool is_repeated(struct supervised *supervised, int signo, const siginfo_t *info)
+{
+	const int64_t same = SECOND / 10, other = SECOND;
+	const struct sent now = {signo, info->si_pid, clock_now()}, last = supervised->last;
+	const int64_t since = now.moment - last.moment;
+
+	if (!ENDS_COMMAND(signo) || info->si_code > 0)
+		return false;
+	if (last.signo == signo && last.sender == now.sender && since < same)
+		return true;
+	if (last.signo == signo && last.sender != now.sender && since < other &&
+	    (last.sender == getppid() || now.sender == getppid()))
+		return true;
+	supervised->last = now;
+	return false;
+}
+
+/* From the subreaper to the holder, which leaves the group only when its command starts. */
+static void relay(const struct supervised *supervised, int signo, const siginfo_t *info)
+{
+	const bool of_group = is_of_group(signo, info);
+	const union sigval mark = {.sival_int = of_group ? MARK_OF_GROUP : 0};
+
+	if (!of_group || getpgid(supervised->pid) != getpgrp())
+		sigqueue(supervised->pid, signo, mark);
+}
+
 static void pass_on_signal(struct supervised *supervised, int signo, const siginfo_t *info)
 {
+	if (is_repeated(supervised, signo, info))
+		return;
+	if (supervised->subreaper->holder > 0) {
+		relay(supervised, signo, info);
+		return;
+	}
 	if (command_has_it(supervised, signo, info)) {
 		supervised->keyboard = supervised->keyboard || signo == SIGTSTP;
 		return;
@@ -205,9 +270,20 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 		start_countdown(supervised);
 }
 
-static bool is_of_replace(const siginfo_t *info)
+/* --die-with-parent */
+static void end_with_parent(struct supervised *supervised)
 {
-	return info->si_code == SI_QUEUE && info->si_value.sival_int == REPLACE_MARK;
+	const union sigval mark = {.sival_int = MARK_OF_PARENT};
+
+	sigaddset(&supervised->got, SIGTERM);
+	supervised->result.asked = supervised->result.orphaned = true;
+	if (supervised->subreaper->holder > 0)
+		sigqueue(supervised->pid, SIGTERM, mark);
+	else
+		send_to_command(supervised, SIGTERM);
+	/* a stopped process does not act on it */
+	send_to_command(supervised, SIGCONT);
+	start_countdown(supervised);
 }
 
 static enum event next_event(struct supervised *supervised, siginfo_t *info)
@@ -224,11 +300,15 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 		signo = poll_signal(info);
 	if (signo < 0)
 		return EVENT_TIME;
-	if (parent_ended_by(signo))
+	if (parent_ended_by(signo) ||
+	    (is_from_above(supervised, info) && signal_has_mark(info, MARK_OF_PARENT)))
 		return EVENT_PARENT_ENDED;
+	if ((signo == SIGCONT && parent_lost_thread(info)) ||
+	    subreaper_answers(supervised->subreaper, info))
+		return EVENT_TIME;
 	sigaddset(&supervised->got, signo);
-	supervised->result.replaced =
-	    supervised->result.replaced || (asks_to_end(signo) && is_of_replace(info));
+	supervised->result.replaced = supervised->result.replaced ||
+	                              (asks_to_end(signo) && signal_has_mark(info, MARK_REPLACED));
 	supervised->result.asked = supervised->result.asked || asks_to_end(signo);
 	if (signo == SIGCHLD)
 		return command->state == COMMAND_EXECS && info->si_code == SI_QUEUE &&
@@ -272,12 +352,7 @@ struct result supervise(struct command *command, struct subreaper *subreaper)
 			command->state = COMMAND_ENDED;
 			return (struct result){.how = ENDED_SIGNAL, .code = SIGKILL};
 		case EVENT_PARENT_ENDED:
-			sigaddset(&supervised.got, SIGTERM);
-			supervised.result.asked = true;
-			send_to_command(&supervised, SIGTERM);
-			/* a stopped command does not act on it */
-			send_to_command(&supervised, SIGCONT);
-			start_countdown(&supervised);
+			end_with_parent(&supervised);
 			break;
 		case EVENT_EXEC_FAILED:
 			supervised.failure = info.si_value.sival_int;
@@ -302,6 +377,9 @@ struct result supervise(struct command *command, struct subreaper *subreaper)
 			if (!supervised.over && deadline_left(&supervised.next) == 0)
 				enforce_limit(&supervised);
 		}
+	if (supervised.result.how == ENDED_SIGNAL && supervised.result.code == SIGKILL &&
+	    !subreaper_lives(subreaper))
+		subreaper_end_all(subreaper, command->state == COMMAND_ENDED ? command->pid : 0);
 	if (supervised.failure != 0)
 		return (struct result){.how = ENDED_NOT_RUN, .code = supervised.failure};
 	supervised.result.received =

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <dirent.h>
 #include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "sys/crash_points.h"
 #include "sys/deadline.h"
+#include "sys/files.h"
+#include "sys/process.h"
 #include "sys/signals.h"
 
 sigset_t signals_only(int signo)
@@ -129,15 +138,91 @@ void wakeup_off(void)
 
 static pid_t parent;   /* 0: in another PID namespace: its end cannot be seen otherwise */
 static pid_t watching; /* this process; 0: parent_watch() has not been called */
+/* The parent has not started this process: a pidfd, or -1; a thread waits for its end. */
+static int parent_pidfd = -1;
+static bool from_afar;
+static atomic_bool afar_ended;
+static pid_t parent_thread; /* thread_of_parent() */
 /* A stopped process acts on SIGCONT, and on no other signal but KILL.  It comes from others, too,
  * and from the kernel also when only the thread of the parent ends that started this process: the
  * parent's PID tells.  Where that cannot be seen, it has to be a signal that nobody else sends. */
 #define PARENT_SIGNAL (parent == 0 ? SIGPWR : SIGCONT)
 
+bool signal_has_mark(const siginfo_t *info, enum signal_mark mark)
+{
+	return info->si_code == SI_QUEUE && info->si_value.sival_int == (int)mark;
+}
+
 bool parent_ended_by(int signo)
 {
-	return watching != 0 && watching == getpid() && signo == PARENT_SIGNAL &&
-	       (parent == 0 || getppid() != parent);
+	if (watching == 0 || watching != getpid() || signo != PARENT_SIGNAL)
+		return false;
+	if (from_afar)
+		return atomic_load(&afar_ended);
+	return parent == 0 || getppid() != parent;
+}
+
+/* Is this process a child of thread TID of the parent?  false where the kernel does not tell. */
+static bool is_started_by(const char *tid)
+{
+	char path[80], text[4096], *rest = text, *word;
+
+	snprintf(path, sizeof path, "/proc/%ld/task/%.20s/children", (long)parent, tid);
+	if (process_file(path, text, sizeof text) <= 0)
+		return false;
+	while ((word = strsep(&rest, " ")) != NULL)
+		if (strtol(word, NULL, 10) == getpid())
+			return true;
+	return false;
+}
+
+/* The thread of the parent that has started this process, or has inherited it from such a thread;
+ * 0: not known, or the only one. */
+static pid_t thread_of_parent(void)
+{
+	char path[40];
+	struct dirent *entry;
+	struct stat tasks;
+	pid_t found = 0;
+	DIR *threads;
+
+	snprintf(path, sizeof path, "/proc/%ld/task", (long)parent);
+	if (parent <= 0 || stat(path, &tasks) != 0 || tasks.st_nlink <= 3)
+		return 0;
+	threads = opendir(path);
+	while (threads != NULL && found == 0 && (entry = readdir(threads)) != NULL)
+		if (entry->d_name[0] != '.' && is_started_by(entry->d_name))
+			found = (pid_t)strtol(entry->d_name, NULL, 10);
+	if (threads != NULL)
+		closedir(threads);
+	return found;
+}
+
+static bool thread_has_ended(pid_t thread)
+{
+	char path[60];
+	struct stat task;
+
+	snprintf(path, sizeof path, "/proc/%ld/task/%ld", (long)parent, (long)thread);
+	return stat(path, &task) != 0;
+}
+
+/* The kernel sends the signal a moment before the thread is gone. */
+bool parent_lost_thread(const siginfo_t *info)
+{
+	const struct timespec a_moment = {0, 2 * MILLISECOND};
+
+	if (watching == 0 || watching != getpid() || parent_thread == 0 ||
+	    info->si_code != SI_USER || info->si_pid != parent)
+		return false;
+	for (int i = 0; i < 10; i++) {
+		if (thread_has_ended(parent_thread)) {
+			parent_thread = thread_of_parent();
+			return true;
+		}
+		nanosleep(&a_moment, NULL);
+	}
+	return false;
 }
 
 static void end_with_parent(int signo)
@@ -148,18 +233,52 @@ static void end_with_parent(int signo)
 	_exit(128 + SIGTERM); /* process 1 of a container */
 }
 
-bool parent_watch(void)
+/* Can it be seen, and has it ended? */
+static bool has_ended_afar(void)
+{
+	struct pollfd end = {parent_pidfd, POLLIN, 0};
+
+	if (parent_pidfd >= 0)
+		return poll(&end, 1, 0) > 0;
+	return kill(parent, 0) != 0 && errno == ESRCH;
+}
+
+static void *wait_afar(void *unused)
+{
+	struct pollfd end = {parent_pidfd, POLLIN, 0};
+
+	(void)unused;
+	while (!has_ended_afar())
+		poll(&end, 1, parent_pidfd >= 0 ? -1 : 1000);
+	atomic_store(&afar_ended, true);
+	kill(getpid(), SIGCONT);
+	return NULL;
+}
+
+void parent_watch_from_afar(void)
+{
+	if (from_afar)
+		signals_free_thread(NULL, wait_afar, NULL);
+}
+
+bool parent_watch(pid_t pid)
 {
 	struct sigaction action = {.sa_handler = end_with_parent, .sa_flags = SA_RESTART};
 	sigset_t heeded = signals_only(SIGTERM);
 
-	sigaddset(&heeded, PARENT_SIGNAL);
-	parent = getppid();
+	parent = pid > 0 ? pid : getppid();
 	watching = getpid();
+	from_afar = parent != getppid();
+	parent_thread = from_afar ? 0 : thread_of_parent();
 	CRASH_POINT("parent.noted");
+	sigaddset(&heeded, PARENT_SIGNAL);
 	if (signals_ignored(SIGTERM))
 		signal(SIGTERM, SIG_DFL);
 	sigaction(PARENT_SIGNAL, &action, NULL);
 	sigprocmask(SIG_UNBLOCK, &heeded, NULL);
+	if (from_afar) {
+		parent_pidfd = descriptor_above_standard(pidfd_of(parent));
+		return (parent_pidfd >= 0 || errno != ESRCH) && !has_ended_afar();
+	}
 	return prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL) == 0 && getppid() == parent;
 }

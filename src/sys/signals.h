@@ -23,9 +23,18 @@ bool signals_ignored(int signo);
 /* sigtimedwait(2) of at most TIME ns; INT64_MAX: without a limit. */
 int signals_wait(const sigset_t *signals, siginfo_t *info, int64_t time);
 
-/* What --replace and --toggle send with their signal, for the holder's --log: any process can send
- * the same, and none does by accident. */
-enum { REPLACE_MARK = 0x736c6b72 };
+/* What one semlock tells another with a signal.  Any process can send the same, and none does by
+ * accident. */
+enum signal_mark {
+	MARK_REPLACED = 0x736c6b72, /* the signal is of --replace or --toggle: for --log */
+	MARK_OF_GROUP,              /* the terminal has sent it to the whole process group */
+	MARK_OF_PARENT,             /* --die-with-parent: the parent has ended */
+	MARK_ASKS,
+	MARK_ANSWERS /* subreaper_lives() */
+};
+
+/* Was the signal of INFO sent with MARK? */
+bool signal_has_mark(const siginfo_t *info, enum signal_mark mark);
 
 /* Start THREAD (NULL: it is not waited for), which runs MAIN(ARGUMENT) on a small stack and
  * receives no signal. Returns 0, or an errno. */
@@ -50,13 +59,22 @@ void wakeup_off(void);
 
 /* ---- the end of the process that started this one ---- */
 
-/* From now on the end of the parent ends this process, as SIGTERM does, or, where all signals are
- * blocked, is received as a signal: parent_ended_by().  SIGTERM is neither ignored nor blocked any
- * more.  Not inherited by a child.  Returns false if the parent has ended already. */
-bool parent_watch(void);
+/* From now on the end of the process PARENT (0: of the one that started this process) ends this
+ * process, as SIGTERM does, or, where all signals are blocked, is received as a signal:
+ * parent_ended_by().  SIGTERM is neither ignored nor blocked any more.  Not inherited by a child.
+ * Returns false if it has ended already. */
+bool parent_watch(pid_t parent);
+
+/* After the last fork(2): the same for a PARENT that has not started this process, whose end no
+ * signal tells.  Does nothing else. */
+void parent_watch_from_afar(void);
 
 /* SIGNO has been received, SIGCONT or SIGPWR among others: has parent_watch() asked for it, and the
  * parent ended? */
 bool parent_ended_by(int signo);
+
+/* Does the SIGCONT of INFO say no more than that the thread has ended which started this process?
+ * The parent goes on then. */
+bool parent_lost_thread(const siginfo_t *info);
 
 #endif

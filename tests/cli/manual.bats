@@ -155,7 +155,7 @@ row() {
 	exec 8<gone
 	rm gone
 	flock_rows >rows
-	[ "$(wc -l <rows)" -eq 26 ] || complain "$(cat rows)"
+	[ "$(wc -l <rows)" -eq 27 ] || complain "$(cat rows)"
 	while IFS=$'\t' read -r what theirs ours; do
 		case $what in
 		"-w 10s, 2m, 1h")
@@ -230,6 +230,7 @@ row() {
 			row "$ours" 64 "$SEMLOCK" l "$SEMLOCK" l true
 			;;
 		"signal to it") tested run/signals ;;
+		"TERM to its group") tested run/group-kill ;;
 		"order of waiters") tested lock/order ;;
 		"-o, then KILL") tested run/close ;;
 		"deleted at the end") tested lock/deleted ;;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # semlock etcd://SERVER/NAME COMMAND; the server is started here.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/group-kill
 load ../lib/remote
 load ../lib/servers/etcd
 
@@ -789,4 +790,9 @@ silent_after() {
 	refused_within 3000 "no answer in time" silent_after 0 "$SEMLOCK" -w .1 "$URL" touch ran
 	refused_within 4500 "no answer in time" silent_after 0 "$SEMLOCK" -w 3 "$URL" touch ran
 	[ ! -e ran ]
+}
+
+@test "KILL to the caller's process group: nothing of the command runs on, and the lock is free" {
+	ends_with_group "" "$URL"
+	[ "$(count)" -eq 0 ]
 }

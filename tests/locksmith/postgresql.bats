@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # semlock postgresql://SERVER/NAME COMMAND; the server is started here.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/group-kill
 load ../lib/remote-postgresql
 
 @test "the command runs, with its input, its status, and what it is told of the lock" {
@@ -380,4 +381,9 @@ print(status, used.ru_maxrss, int(used.ru_utime + used.ru_stime))' "$@" >measure
 
 @test "--min-hold: hosts whose clocks differ run the job once" {
 	clocks_differ
+}
+
+@test "KILL to the caller's process group: nothing of the command runs on, and the lock is free" {
+	ends_with_group "" "$URL"
+	[ "$(rows)" -eq 0 ]
 }

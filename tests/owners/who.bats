@@ -476,7 +476,7 @@ held_since() {
 	lock=$PWD/l
 	hold_lock l
 	cd "$BATS_TEST_TMPDIR/w"
-	queue_as one --die-with-parent -w 1000 -s "$lock"
+	queue_as one -E 7 -w 1000 -s "$lock"
 	queue_as two -j 3 -E 5 "$lock" --
 	cd - >/dev/null
 	system=$(system_flock)

@@ -144,8 +144,8 @@ killed() {
 	done
 }
 
-@test "a thread that has started it may end, and the process goes on" {
-	local from_a_thread='import subprocess, sys, threading
+# A thread that starts a process, and ends.
+FROM_A_THREAD='import subprocess, sys, threading
 def begin():
     global child
     child = subprocess.Popen(sys.argv[1:])
@@ -154,10 +154,12 @@ thread.start()
 thread.join()
 print("thread ended", flush=True)
 sys.exit(child.wait())'
+
+@test "a thread that has started it may end, and the process goes on" {
 	fifos parent
-	start parent python3 -c "$from_a_thread" "$SEMLOCK" --die-with-parent l "$PROBE" hold parent.up parent.down
+	start parent python3 -c "$FROM_A_THREAD" "$SEMLOCK" --die-with-parent l "$PROBE" hold parent.up parent.down
 	ready parent
-	start waiter python3 -c "$from_a_thread" "$SEMLOCK" --die-with-parent l true
+	start waiter python3 -c "$FROM_A_THREAD" "$SEMLOCK" --die-with-parent l true
 	eventually grep -q "thread ended" waiter.out
 	eventually grep -q "thread ended" parent.out
 	let_go parent
@@ -223,4 +225,72 @@ while True:
 @test "-F is refused" {
 	refused 64 "-F and --die-with-parent" "$SEMLOCK" -F --die-with-parent l touch ran
 	[ ! -e ran ]
+}
+
+@test "the end of the thread that has started it is no SIGCONT for the command" {
+	cat >threads.py <<-'END'
+		import os, subprocess, sys, threading, time
+		def begin():
+		    global child
+		    child = subprocess.Popen(sys.argv[1:])
+		    while not os.path.exists("go"): time.sleep(.01)
+		thread = threading.Thread(target=begin)
+		thread.start()
+		other = threading.Thread(target=time.sleep, args=(1000,), daemon=True)
+		other.start()
+		thread.join()
+		time.sleep(.2)
+		open("gone", "w").close()
+		sys.exit(child.wait())
+	END
+	for way in "" --run-timeout=60; do
+		fifos parent
+		# shellcheck disable=SC2086 # words
+		start parent /usr/bin/python3 threads.py "$SEMLOCK" --die-with-parent $way l "$PROBE" signals parent.up parent.down
+		ready parent
+		outer=$(pgrep -P "${PID[parent]}" semlock)
+		: >go
+		eventually [ -e gone ]
+		kill -USR1 "$outer"
+		reports parent USR1
+		kill -CONT "$outer"
+		reports parent CONT
+		release parent
+		ended parent 0
+		rm -f ./*.up ./*.down go gone
+	done
+}
+
+# A shell that has ended by the time at which semlock asks for its parent: the file is written after that.
+@test "--die-with-parent=PID: a parent that has ended before semlock's first lines is noticed" {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		sh -c '"$0" pause 30; :' "$PROBE" &
+		gone=$!
+		wait "$gone"
+		refused 143 "process has ended" "$SEMLOCK" --die-with-parent="$gone" l touch ran
+		sh -c '"$0" --die-with-parent=$$ l sleep 1000 >/dev/null 2>&1 & exit 0' "$SEMLOCK" 3>&- 4>&-
+	done
+	expect_status 0 "$SEMLOCK" -w $SOON l true
+	[ ! -e ran ]
+}
+
+@test "--die-with-parent=PID: a process that has not started it, of a holder and a waiter, of each form" {
+	for way in "" "-o" "-m excl" "--run-timeout 60"; do
+		sleep 1000 3>&- &
+		other=$!
+		# shellcheck disable=SC2086 # words
+		hold_as holder --die-with-parent=$other $way "l$way"
+		fifos waiter
+		# shellcheck disable=SC2086 # words
+		start waiter "$SEMLOCK" --die-with-parent=$other ${way#--run-timeout 60} "l$way" true
+		"$PROBE" pause 100
+		kill -KILL $other
+		ended holder 143 || complain "$way"
+		ended waiter 143 || ended waiter 0 || complain "$way"
+		# shellcheck disable=SC2086 # words
+		expect_status 0 "$SEMLOCK" -n ${way#--run-timeout 60} "l$way" true || complain "$way"
+		rm -f ./*.up ./*.down
+	done
+	refused 64 --die-with-parent "$SEMLOCK" --die-with-parent=0 l true
+	refused 64 --die-with-parent "$SEMLOCK" --die-with-parent=x l true
 }
