@@ -12,6 +12,7 @@
 #include "preempt/preempt.h"
 #include "lock/lockset.h"
 #include "lock/taking.h"
+#include "methods/kernel/lockfile.h"
 #include "sys/process.h"
 #include "sys/signals.h"
 
@@ -43,6 +44,23 @@ static enum run_locks failed(const struct acquisition *acquisition, const struct
 	return LOCKS_NONE;
 }
 
+/* A kernel lock on FUSE may be one of its mount alone. */
+COLD static void say_hidden(const struct acquisition *acquisition)
+{
+	const struct lock *lock;
+	char type[64];
+
+	for (unsigned i = 0; i < acquisition->request->nlocks; i++) {
+		lock = &acquisition->run->locks[i];
+		if (lock->spec->method->family == OF_KERNEL &&
+		    lockfile_may_be_hidden(lock, type, sizeof type))
+			complain("%s: a lock on %s may be seen by this mount alone: a process that "
+				 "reaches the file another way may not be excluded; -m excl is "
+				 "seen everywhere",
+			    messages_label(acquisition->request, lock), type);
+	}
+}
+
 static enum run_locks taken(const struct acquisition *acquisition)
 {
 	const struct request *request = acquisition->request;
@@ -51,8 +69,10 @@ static enum run_locks taken(const struct acquisition *acquisition)
 
 	if (request->verbose && request->as_flock) /* in flock(1)'s words, and on its stream */
 		tell(STDOUT_FILENO, "getting lock took %lld.%06lld seconds", seconds, us);
-	else if (request->verbose)
+	else if (request->verbose) {
 		complain("%s: taken after %lld.%06lld s", request->label, seconds, us);
+		say_hidden(acquisition);
+	}
 	hold_time_holds(&acquisition->run->time);
 	status_fd_event("acquired waited=" STATUS_FD_SECONDS, STATUS_FD_TIME(waited));
 	return LOCKS_TAKEN;

@@ -199,3 +199,15 @@ bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock)
 		return has_option(mount, "localflocks");
 	return file_system_hides_all_locks(mount);
 }
+
+/* fuseblk is a disk's file system: nothing else reaches what lies behind it. */
+bool file_system_may_hide_locks(const struct procfs_mount *mount)
+{
+	static const char handing_on[][sizeof "fuse.glusterfs"] = {"fuse.glusterfs",
+	    "fuse.ceph-fuse", "fuse.juicefs"};
+
+	for (size_t i = 0; i < sizeof handing_on / sizeof *handing_on; i++)
+		if (strcmp(mount->type, handing_on[i]) == 0)
+			return false;
+	return strcmp(mount->type, "fuse") == 0 || strncmp(mount->type, "fuse.", 5) == 0;
+}

@@ -41,6 +41,10 @@ bool file_system_mount(int fd, struct procfs_mount *mount);
 bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock);
 bool file_system_hides_all_locks(const struct procfs_mount *mount);
 
+/* Is MOUNT a FUSE file system of which it is not known that it hands the locks of the kernel on to
+ * what lies behind it?  (bindfs, for one, does not: beside the mount they are not seen.) */
+bool file_system_may_hide_locks(const struct procfs_mount *mount);
+
 /* The device by which /proc/locks names FD's file, for which fstat(2) gives DEVICE.  On btrfs and
  * overlay the two differ. */
 void file_system_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number);

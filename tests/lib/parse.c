@@ -35,10 +35,11 @@ static int show_mount(const char *line)
 
 	if (!procfs_mount_line(line, &mount))
 		return printf("none\n");
-	return printf("%d %u:%u %s %s %s%s%s\n", mount.id, mount.major, mount.minor, mount.point,
+	return printf("%d %u:%u %s %s %s%s%s%s\n", mount.id, mount.major, mount.minor, mount.point,
 	    mount.type, mount.source,
 	    file_system_hides_locks(&mount, true) ? " flock=here-only" : "",
-	    file_system_hides_locks(&mount, false) ? " fcntl=here-only" : "");
+	    file_system_hides_locks(&mount, false) ? " fcntl=here-only" : "",
+	    file_system_may_hide_locks(&mount) ? " maybe-this-mount-only" : "");
 }
 
 /* parse locks|stat|mounts <TEXT: a line for each line. */

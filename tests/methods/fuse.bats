@@ -115,6 +115,21 @@ never_two() {
 	METHODS="$METHODS mkdir" each never_two
 }
 
+@test "a kernel lock excludes through the mount alone: -v says so, and names what helps" {
+	for method in flock ofd; do
+		hold_lock -v -m $method l
+		grep -q "^semlock: l: a lock on fuse may be seen by this mount alone: .* -m excl " holder.err || complain "$(cat holder.err)"
+		expect_status 1 "$SEMLOCK" -n -m $method l true
+		expect_status 0 "$SEMLOCK" -n -m $method ../below/l true
+		let_go
+		rm -f ./*.up ./*.down
+	done
+	expect_status 0 "$SEMLOCK" -v -m excl m true
+	[[ $err != *"this mount alone"* ]] || complain "$err"
+	expect_status 0 "$SEMLOCK" -v ../below/l true
+	[[ $err != *"this mount alone"* ]] || complain "$err"
+}
+
 @test "commands through the mount and beside it exclude each other" {
 	for method in excl symlink; do
 		hold_lock -m $method l

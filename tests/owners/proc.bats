@@ -26,10 +26,13 @@ reads() {
 		flock=here-only fcntl=here-only|lustre|,localflock
 		|lustre|,flock
 		flock=here-only|ocfs2|,localflocks
-		flock=here-only fcntl=here-only|fuse.sshfs|
+		flock=here-only fcntl=here-only maybe-this-mount-only|fuse.sshfs|
 		flock=here-only fcntl=here-only|9p|
 		flock=here-only fcntl=here-only|virtiofs|
-		|fuse.bindfs|
+		maybe-this-mount-only|fuse.bindfs|
+		maybe-this-mount-only|fuse|
+		|fuse.glusterfs|
+		|fuseblk|
 		|ext4|
 		|btrfs|
 	END

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -159,6 +160,17 @@ static int check_limits(const struct lock *lock, struct error *error)
 		    "-j: on a network file system the slots of flock exclude each other: use -m "
 		    "ofd");
 	return 0;
+}
+
+bool lockfile_may_be_hidden(const struct lock *lock, char *type, size_t size)
+{
+	struct procfs_mount mount;
+
+	if (major(lock->id.device) != 0 || file_system_of(lock->fd) != FS_SHARED ||
+	    !file_system_mount(lock->fd, &mount) || !file_system_may_hide_locks(&mount))
+		return false;
+	snprintf(type, size, "%s", mount.type);
+	return true;
 }
 
 /* ---- opening and releasing ---- */

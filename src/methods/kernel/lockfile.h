@@ -26,6 +26,10 @@ bool lockfile_remove(struct lock *lock);
  * of a directory excludes only this machine?  */
 bool lockfile_on_network(const struct lock *lock);
 
+/* Can LOCK, which is open, be a lock of its mount alone: of a FUSE file system that may not hand it
+ * on?  Then TYPE (SIZE bytes) is the mount's. */
+bool lockfile_may_be_hidden(const struct lock *lock, char *type, size_t size);
+
 /* A method's open, idle and release. */
 int kernel_open(struct lock *lock, struct error *error);
 enum outcome kernel_idle(struct lock *lock, struct error *error);
