@@ -221,7 +221,7 @@ names() {
 		skip "no LD_PRELOAD with this build"
 	fi
 	export LD_PRELOAD=$PWD/names.so
-	LOCK=postgresql://lock@db.test:${PG_PORT[one]}/nightly?dbname=postgres
+	LOCK="postgresql://lock@db.test:${PG_PORT[one]}/nightly?dbname=postgres"
 }
 
 @test "no name is resolved, and the session is gone: the lock is renewed, and released at once" {
