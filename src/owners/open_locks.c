@@ -145,17 +145,35 @@ static void add_entries(struct open_locks *all, const char *path, const struct i
 		closedir(directory);
 }
 
+/* PATH is what a descriptor's link says. */
+static bool is_deleted(const char *path)
+{
+	static const char mark[] = " (deleted)";
+	const size_t length = strlen(path);
+
+	return length >= sizeof mark && strcmp(path + length - (sizeof mark - 1), mark) == 0;
+}
+
 /* The file of a rename lock is called LOCK.held while the lock is held. */
 static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_semlock,
     char path[PATH_MAX])
 {
+	const bool deleted = is_deleted(path);
 	struct open_lock lock = {.name = path};
 	char link[64];
 	size_t length;
 
 	snprintf(link, sizeof link, "/proc/%ld/fd/%.16s", (long)pid, fd);
-	if (!open_fds_identify(AT_FDCWD, link, 0, &lock.file) ||
-	    !find_path(pid, path, &lock.file) || strstr(path, QUEUES) != NULL)
+	if (!open_fds_identify(AT_FDCWD, link, 0, &lock.file))
+		return;
+	if (!find_path(pid, path, &lock.file)) {
+		/* A process of another mount namespace can have a file that no path leads to from
+		 * here, or from that process's root. */
+		if (deleted || !is_locked(pid, fd))
+			return;
+		strcpy(path, link);
+	}
+	if (strstr(path, QUEUES) != NULL)
 		return;
 	if (is_semlock)
 		add_entries(all, path, &lock.file);

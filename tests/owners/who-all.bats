@@ -93,6 +93,18 @@ has_two() {
 	done
 }
 
+@test "a lock in a mount that no path leads to, as another mount namespace can have one: by its descriptor" {
+	namespaces --mount
+	mkdir room
+	fifos holder
+	start holder unshare --mount bash -c 'mount -t tmpfs none room && exec 8>room/l && umount -l room && "$0" 8 &&
+		exec "$1" hold holder.up holder.down' "$SEMLOCK" "$PROBE"
+	ready holder
+	expect_status 1 "$SEMLOCK" --who
+	shows "/proc/${PID[holder]}/fd/8" "${PID[holder]}" 0
+	let_go holder
+}
+
 @test "a file in the root directory" {
 	root_only "makes a file there"
 	BARE=/semlock-who.$$ # is removed after the test
