@@ -75,8 +75,8 @@ struct rule {
 #define MEMBER_OF(line) why_##line
 
 static const struct texts {
-#define RULE(these, with, without, why) char MEMBER(__LINE__)[sizeof why];
-#define UNKNOWN_TO(locks, these, why) char MEMBER(__LINE__)[sizeof why];
+#define RULE(these, with, without, why) char MEMBER(__LINE__)[sizeof(why)];
+#define UNKNOWN_TO(locks, these, why) char MEMBER(__LINE__)[sizeof(why)];
 #include "cli/rules.def"
 } texts = {
 #define RULE(these, with, without, why) why,

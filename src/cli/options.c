@@ -94,7 +94,7 @@ static void read_option(struct request *request, struct reading *reading, enum o
 	switch (id) {
 #define OPTION(id, letters, names, argument, locks, action, help) \
 	case OPT_##id: \
-		action; \
+		action; /* NOLINT(bugprone-macro-parentheses): a statement */ \
 		break;
 #include "cli/options.def"
 	case OPTIONS:

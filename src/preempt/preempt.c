@@ -34,14 +34,14 @@ struct preemption {
 	struct lock *lock;
 	struct deadline deadline;
 	bool try_once;
-	bool stopped; /* a process has been signalled */
+	bool toggles;    /* --toggle */
+	bool stopped;    /* a process has been signalled */
+	bool said_young; /* --verbose has named a holder that is left alone */
+	bool doubted;    /* the look before LOOK: its LOOK.doubtful */
 	struct target_list targets;
-	bool toggles; /* --toggle */
-	struct owners
-	    first;        /* with that: the holders, as found by the search that signalled them */
-	bool said_young;  /* --verbose has named a holder that is left alone */
-	struct look look; /* this one ... */
-	bool doubted;     /* ... and the one before it: LOOK.doubtful */
+	struct owners first; /* with --toggle: the holders, as found by the search that signalled
+	                        them */
+	struct look look;
 	int64_t yields_since; /* each look since then: LOOK.yields; ns on clock_now()'s clock; 0:
 	                         the last one did not */
 	enum stage stage;     /* what LOOK has led to ... */

@@ -28,10 +28,10 @@ struct preemption *preempt_begin(const struct request *request, const struct dea
  * With --toggle LOCK is not open: a holder that was ended is waited for, and then it is BUSY, with
  * LOCK->busy BUSY_TOGGLED.  Each run either takes the lock or ends a holder: of two at the same
  * moment, one undoes the other's work. */
-enum outcome preempt_stop(struct preemption *preemption, struct lock *lock, int64_t *nap,
+enum outcome preempt_stop(struct preemption *state, struct lock *lock, int64_t *nap,
     struct error *error);
 
 /* Forget what is known.  No process is signalled any more. */
-void preempt_end(struct preemption *preemption);
+void preempt_end(struct preemption *state);
 
 #endif

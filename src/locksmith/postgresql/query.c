@@ -126,11 +126,9 @@ static bool add_value(struct pg_lock *lock, const char *word)
 		add(query, "%s", query->client);
 	else if (strcmp(word, "command") == 0)
 		add(query, "%ld", options_pid(lock->options));
-	else if (strcmp(word, "backend") == 0)
-		add(query, "%d", PQbackendPID(lock->db));
 	else if (strcmp(word, "seat") == 0 && lock->presence == PG_COMES_BY)
 		add(query, "NULL::int");
-	else if (strcmp(word, "seat") == 0)
+	else if (strcmp(word, "seat") == 0 || strcmp(word, "backend") == 0)
 		add(query, "%d", PQbackendPID(lock->db));
 	else if (strcmp(word, "queued") == 0)
 		add(query, "%s", lock->row == PG_ROW_QUEUED ? "true" : "false");
