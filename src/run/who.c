@@ -86,9 +86,9 @@ static void age_text(const struct owner *owner, char *text, size_t size)
 		text[0] = '\0';
 	else if (age < 100)
 		snprintf(text, size, "%s%llds", less, age);
-	else if (age < 100 * 60)
+	else if (age < 100LL * 60)
 		snprintf(text, size, "%s%lldm", less, age / 60);
-	else if (age < 48 * 3600)
+	else if (age < 48LL * 3600)
 		snprintf(text, size, "%s%lldh", less, age / 3600);
 	else
 		snprintf(text, size, "%s%lldd", less, age / 86400);

@@ -336,7 +336,7 @@ shown() {
 
 @test "the examples of semlock(1) work" {
 	run_examples semlock.1
-	[ -e example.9 ]
+	[ -e example.8 ]
 }
 
 @test "the example of semlock-scripting(7) works" {
