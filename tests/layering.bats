@@ -86,6 +86,20 @@ uses() {
 	[ "$(uses semlock | grep -cx 'run/run run/supervise')" -eq 1 ]
 }
 
+# large_variables: "SIZE NAME" of each variable of semlock that is larger than LIMIT bytes.
+large_variables() {
+	(cd "${CONFIG%/*}/src" && find . -name 'semlock-*.o' -exec nm -S {} +) |
+		while read -r _ size kind name; do
+			[[ $kind != [bBdD] ]] || [ $((16#$size)) -le "$1" ] || echo "$((16#$size)) $name"
+		done
+}
+
+# A large array pushes the variables that each start writes to apart: each page of them is a page fault.
+@test "no variable of semlock is larger than 2 KiB: large arrays are on the stack" {
+	large_variables 2048 | clean "these are static, or global:"
+	[ "$(large_variables 1000 | grep -c ' room')" -eq 1 ] # sys/memory.c
+}
+
 @test "config.h comes first in every .c file" {
 	find . ../tests -name '*.c' | while read -r file; do
 		[ "$(grep -m1 '^#include' "$file")" = '#include <config.h>' ] || echo "$file"

@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/option_table.h"
@@ -32,17 +31,22 @@ static int argument_kind(const struct option_row *row)
 	return row->argument[0] == '[' ? optional_argument : no_argument;
 }
 
+/* (By hand, as option_name() is: strsep(3) and printf(3) cost a start several pages.) */
 static void add_names(struct option_table *table, enum option_id id, const char *names)
 {
-	char *rest = strcpy(table->text + table->text_length, names);
-	const char *name;
+	char *to = table->text + table->text_length;
+	const char *begin = to;
 
 	table->text_length += strlen(names) + 1;
-	while ((name = strsep(&rest, " ")) != NULL) {
+	for (const char *from = names; from == names || from[-1] != '\0'; from++) {
+		*to++ = *from == ' ' ? '\0' : *from;
+		if (to[-1] != '\0')
+			continue;
 		if (table->all == OPTION_NAMES_MOST)
 			die(EXIT_INTERNAL, "OPTION_NAMES_MOST is too small");
-		table->longs[table->all++] = (struct option){name, argument_kind(&option_rows[id]),
+		table->longs[table->all++] = (struct option){begin, argument_kind(&option_rows[id]),
 		    NULL, LONG_NAME + (int)id};
+		begin = to;
 	}
 }
 
@@ -89,11 +93,17 @@ const char *option_name(enum option_id id)
 {
 	static char text[sizeof "--" + sizeof option_rows->names];
 	const struct option_row *row = &option_rows[id];
+	char *to = text;
 
-	if (row->letters[0] != '\0')
-		snprintf(text, sizeof text, "-%c", row->letters[0]);
-	else
-		snprintf(text, sizeof text, "--%.*s", (int)strcspn(row->names, " "), row->names);
+	*to++ = '-';
+	if (row->letters[0] != '\0') {
+		*to++ = row->letters[0];
+	} else {
+		*to++ = '-';
+		for (const char *from = row->names; *from != ' ' && *from != '\0'; from++)
+			*to++ = *from;
+	}
+	*to = '\0';
 	return text;
 }
 

@@ -61,7 +61,7 @@ enum { MOST_TICKETS = 4096 }; /* of processes that cannot be seen */
  * too.  Any process may lock any bytes of it. */
 static void ask_for_tickets(struct tickets *tickets, int fd, struct allowance *limit)
 {
-	static struct {
+	struct {
 		long long first, last;
 	} left[MOST_TICKETS + 1];
 	struct flock bytes;

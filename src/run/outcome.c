@@ -143,11 +143,11 @@ static bool is_here(const char *name)
 
 static bool is_word_of_shell(const char *name)
 {
-	static const char words[][sizeof "continue"] = {"[[", "alias", "bg", "break", "case", "cd",
-	    "command", "continue", "declare", "do", "eval", "exec", "exit", "export", "fg", "for",
-	    "function", "if", "let", "local", "popd", "pushd", "read", "readonly", "return", "set",
-	    "shift", "shopt", "source", "then", "time", "trap", "type", "typeset", "ulimit",
-	    "umask", "unalias", "unset", "until", "wait", "while", "{", "!"};
+	static const char words[][sizeof "continue"] = {"[[", "alias", "bg", "break", "cd",
+	    "command", "continue", "declare", "eval", "exec", "exit", "export", "fg", "let",
+	    "local", "popd", "pushd", "read", "readonly", "return", "set", "shift", "shopt",
+	    "source", "time", "trap", "type", "typeset", "ulimit", "umask", "unalias", "unset",
+	    "wait"};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcmp(name, words[i]) == 0)
@@ -166,7 +166,7 @@ static void say_not_found(const struct request *request, const struct lock *firs
 	    stat(first->spec->name, &file) == 0 && file.st_size == 0)
 		made = ", an empty file that was made just now";
 	if (is_word_of_shell(name))
-		complain("%s: cannot run: it is a word of the shell: semlock %s -c '%s%s%s ...'",
+		complain("%s: cannot run: it is a word of the shell: semlock %s -c '%s%s%s && ...'",
 		    name, request->label, name, rest == NULL ? "" : " ", rest == NULL ? "" : rest);
 	else if (rest == NULL && strpbrk(name, " \t\n") != NULL)
 		complain("%s: cannot run: there is no such file; a shell command stands behind -c",
@@ -220,9 +220,10 @@ void outcome_ended(const struct run_outcome *outcome, const struct request *requ
     const struct lock *first)
 {
 	const struct result *command = &outcome->command;
-	char text[40];
+	char text[40] = "";
 
-	end_text(outcome, text, sizeof text);
+	if (status_fd >= 0) /* printf(3) costs a start several pages */
+		end_text(outcome, text, sizeof text);
 	if (command->how == ENDED_NOT_RUN) {
 		status_fd_event("%s", text);
 		say_not_run(request, first, command->code);

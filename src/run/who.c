@@ -179,7 +179,7 @@ static void print_row(const struct owner *owner, size_t turn, size_t width)
 {
 	static const char ranks[][sizeof "held"] =
 	    {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
-	static char command[5 * MOST_COLUMNS];
+	char command[5 * MOST_COLUMNS];
 	char rank[16], pid[24] = "?", user[11], mode[16], since[32], age[16];
 	size_t columns = width - 1 - OTHER_COLUMNS;
 

@@ -102,10 +102,10 @@ EMPTY="an empty file that was made just now"
 @test "a word of the shell as COMMAND: -c" {
 	mkdir none # some systems have a program cd
 	for word in cd export source ulimit umask set exec eval; do
-		refused 127 "$word: cannot run: it is a word of the shell: semlock L -c '$word /tmp ...'" \
+		refused 127 "$word: cannot run: it is a word of the shell: semlock L -c '$word /tmp && ...'" \
 			env PATH="$PWD/none" "$SEMLOCK" L $word /tmp
 	done
-	slip 127 L shopt -- shopt "it is a word of the shell" "semlock L -c 'shopt ...'"
+	slip 127 L shopt -- shopt "it is a word of the shell" "semlock L -c 'shopt && ...'"
 }
 
 @test "an option or a lock that is not what it looks like" {

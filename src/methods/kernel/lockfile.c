@@ -215,17 +215,21 @@ static void ask_for_name(const struct lock *lock)
 /* stat(2), by hand where the kernel does not follow a link that we do (fs.protected_symlinks:
  * root's link in another user's sticky directory): the name is opened by hand there, too, and must
  * not be taken for one that has moved on. */
-static int stat_name(const struct lock *lock, struct stat *file)
+static COLD int stat_through_link(const struct lock *lock, struct stat *file)
 {
 	char path[PATH_MAX];
 	struct error ignored;
 
-	if (stat(lock->spec->name, file) == 0)
-		return 0;
-	if (errno != EACCES ||
-	    safe_open_follow(lock->spec->name, LINKS_NOT_PLANTED, path, &ignored) < 0)
+	if (safe_open_follow(lock->spec->name, LINKS_NOT_PLANTED, path, &ignored) < 0)
 		return -1;
 	return stat(path, file);
+}
+
+static int stat_name(const struct lock *lock, struct stat *file)
+{
+	if (stat(lock->spec->name, file) == 0)
+		return 0;
+	return errno == EACCES ? stat_through_link(lock, file) : -1;
 }
 
 bool lockfile_current(const struct lock *lock)
