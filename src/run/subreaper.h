@@ -53,8 +53,9 @@ void subreaper_command_ended(struct subreaper *subreaper);
 /* In the holder: has the subreaper been killed?  false in any other process. */
 bool subreaper_killed(const struct subreaper *subreaper);
 
-/* In the holder, whose command was killed: does the subreaper live, and was not killed with it, by
- * one signal to the caller's process group?  Waits for an answer. */
+/* In the holder, whose command a signal has ended: does the subreaper live, and was not killed with
+ * it, by one signal to the caller's process group?  Waits for an answer; what the subreaper has
+ * received before, it has passed on by then. */
 bool subreaper_lives(const struct subreaper *subreaper);
 
 /* In the subreaper: INFO is of a signal that was received.  If the holder asks, answer, and return

@@ -377,8 +377,9 @@ struct result supervise(struct command *command, struct subreaper *subreaper)
 			if (!supervised.over && deadline_left(&supervised.next) == 0)
 				enforce_limit(&supervised);
 		}
-	if (supervised.result.how == ENDED_SIGNAL && supervised.result.code == SIGKILL &&
-	    !subreaper_lives(subreaper))
+	/* A signal to the group that has ended the command may have reached the subreaper, too: a
+	 * KILL ends it, and another one it has passed on before it answers. */
+	if (supervised.result.how == ENDED_SIGNAL && !subreaper_lives(subreaper))
 		subreaper_end_all(subreaper, command->state == COMMAND_ENDED ? command->pid : 0);
 	if (supervised.failure != 0)
 		return (struct result){.how = ENDED_NOT_RUN, .code = supervised.failure};

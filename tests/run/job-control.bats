@@ -48,10 +48,32 @@ stop_and_go() {
 	stop_and_go dash
 }
 
-@test "-o, as two processes: Ctrl-Z stops, fg goes on, Ctrl-C reaches the command once" {
-	export WAY=-o
-	stop_and_go bash
+@test "as two processes: Ctrl-Z stops, fg goes on, Ctrl-C reaches the command once" {
+	for WAY in -o --die-with-parent --run-timeout=60 "--die-with-parent --run-timeout=60 -o"; do
+		export WAY
+		stop_and_go bash || complain "$WAY" || return
+	done
 	stop_and_go dash
+}
+
+@test "as two processes, on a terminal that stops writers in the background: semlock's messages come, and nothing stops" {
+	for WAY in -o --run-timeout=60; do
+		export WAY
+		in_terminal bash <<-'END'
+			line stty tostop
+			line "$SEMLOCK" -v $WAY --min-hold .3 l nosuch
+			expect cannot run
+			line "$SEMLOCK" -v $WAY l sh -c 'echo said; exit 4'
+			expect said
+			line echo "status $?"
+			expect status 4
+			line "$SEMLOCK" $WAY -m excl x rm x
+			expect was lost
+			line echo "status $?"
+			expect status 76
+			line exit
+		END
+	done
 }
 
 @test "stopped twice, continued in the foreground and in the background" {
@@ -95,7 +117,7 @@ stop_and_go() {
 }
 
 @test "Ctrl-C stops the script that semlock is a command of, whatever the way" {
-	for way in "" -o -F --run-timeout=60 "-m mkdir" "-m excl" --fcntl "-j 2" flock; do
+	for way in "" -o -o -o -F --run-timeout=60 --run-timeout=60 --die-with-parent "-m mkdir" "-m excl" --fcntl "-j 2" flock; do
 		export way
 		"$PROBE" with-default INT QUIT TERM HUP TSTP -- "$PROBE" pty bash -c '
 			program=$SEMLOCK
