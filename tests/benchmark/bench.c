@@ -3,8 +3,9 @@
  *
  *   bench SEMLOCK STATIC_SEMLOCK CROWD LEAST STATIC_LEAST ROUNDS PART...
  *
- * PART is start, crowds (drain is a part of that), files, servers, counts, growth.  The table goes
- * to standard output, its figures also to the file bench.tsv, for tests/benchmark/plot. */
+ * PART is start, crowds (drain is a part of that), files, looking, servers, counts, growth.  The
+ * table goes to standard output, its figures also to the file bench.tsv, for
+ * tests/benchmark/plot. */
 #include <config.h>
 
 #include <stdio.h>
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
 	    {"counts", bench_counts},
 	    {"growth", bench_growth},
 	    {"drain", bench_drain},
+	    {"looking", bench_looking},
 	    {"servers", bench_servers},
 	};
 

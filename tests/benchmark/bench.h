@@ -97,6 +97,7 @@ void bench_start(void);
 void bench_crowds(void);
 void bench_drain(void); /* a part of the crowds */
 void bench_files(void);
+void bench_looking(void);
 void bench_servers(void);
 void bench_counts(void);
 void bench_growth(void);
