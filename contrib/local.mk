@@ -71,7 +71,8 @@ PACKAGE_TESTS = \
 	contrib/packaging/debian/tests/semlock-locksmith-ftp \
 	contrib/packaging/debian/tests/semlock-locksmith-postgresql \
 	contrib/packaging/debian/tests/semlock-locksmith-redis \
-	contrib/packaging/debian/tests/semlock-locksmith-s3
+	contrib/packaging/debian/tests/semlock-locksmith-s3 \
+	contrib/packaging/debian/tests/semlock-locksmith-ssh
 EXTRA_DIST += \
 	contrib/packaging/APKBUILD contrib/packaging/PKGBUILD contrib/packaging/default.nix \
 	contrib/packaging/build \
@@ -87,6 +88,7 @@ EXTRA_DIST += \
 	contrib/packaging/debian/semlock-locksmith-postgresql.install contrib/packaging/debian/semlock-locksmith-postgresql.manpages \
 	contrib/packaging/debian/semlock-locksmith-redis.install contrib/packaging/debian/semlock-locksmith-redis.manpages \
 	contrib/packaging/debian/semlock-locksmith-s3.install contrib/packaging/debian/semlock-locksmith-s3.manpages \
+	contrib/packaging/debian/semlock-locksmith-ssh.install contrib/packaging/debian/semlock-locksmith-ssh.manpages \
 	contrib/packaging/debian/semlock.docs \
 	contrib/packaging/debian/semlock.install contrib/packaging/debian/semlock.lintian-overrides \
 	contrib/packaging/debian/semlock.manpages \

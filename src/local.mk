@@ -178,7 +178,10 @@ if HAVE_REDIS
 libexec_SCRIPTS += src/locksmith/redis/semlock-locksmith-redis
 LOCKSMITH_LINKS += redis/rediss
 endif
-EXTRA_DIST += src/locksmith/redis/semlock-locksmith-redis
+if HAVE_SSH
+libexec_SCRIPTS += src/locksmith/ssh/semlock-locksmith-ssh
+endif
+EXTRA_DIST += src/locksmith/redis/semlock-locksmith-redis src/locksmith/ssh/semlock-locksmith-ssh
 
 all-local: $(libexec_PROGRAMS) $(libexec_SCRIPTS)
 	@for script in $(libexec_SCRIPTS); do $(LN_S) -f '$(abs_srcdir)'/$$script . || exit; done

@@ -8,7 +8,7 @@ pkgs.stdenv.mkDerivation {
   src = ../..;
   nativeBuildInputs = with pkgs; [ autoreconfHook pkg-config perl ];
   buildInputs = with pkgs; [ curl libpq ];
-  configureFlags = [ "--with-network" "--without-redis" ]; # a script with /usr/bin/python3
+  configureFlags = [ "--with-network" "--without-redis" "--without-ssh" ]; # scripts with /usr/bin/python3
   nativeCheckInputs = with pkgs; [ bats util-linux procps ];
   doCheck = true;
   checkFlags = [ "TESTS=tests/run/exit-status.bats" ];

@@ -11,7 +11,7 @@ installed() {
 	local build root=$PWD/root
 	build=$(dirname "$CONFIG")
 	[ -e "$build/Makefile" ] || skip "not in a build directory"
-	for helper in etcd ftp postgresql redis s3; do
+	for helper in etcd ftp postgresql redis s3 ssh; do
 		[ -x "$build/semlock-locksmith-$helper" ] || skip "built without the helpers for servers"
 	done
 	(unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES && cd "$build" && make -s install DESTDIR="$root" "$@") >make.log 2>&1 ||

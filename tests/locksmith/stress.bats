@@ -38,6 +38,12 @@ gone_well() {
 	gone_well 48
 }
 
+@test "ssh: four contenders, some on the far end, kills, stops, restarts of sshd: no overlap" {
+	[ -x "$LOCKSMITH_DIR/semlock-locksmith-ssh" ] || skip "this build has no locks by ssh"
+	SHAKE_EVERY=4 expect_status 0 torture ssh --rounds=12 --seed=4
+	gone_well 48
+}
+
 @test "S3: four contenders, kills, stops, answers lost and refused: no overlap, and the tokens rise" {
 	[ -x "$LOCKSMITH_DIR/semlock-locksmith-s3" ] || skip "this build has no locks on S3"
 	SHAKE_EVERY=2 expect_status 0 torture s3 --rounds=12 --seed=4

@@ -3,12 +3,13 @@
 """Contenders for one lock on a server, each `semlock URL COMMAND`; their processes are killed and stopped at random.
 
 usage: remote.py --semlock=PROGRAM --url=URL [--contenders=4] [--rounds=200] [--chaos=0.2] [--ttl=2] [--seed=N]
-                 [--hold=0.02] [--tokens]
+                 [--hold=0.02] [--tokens] [--beside=LOCK]
 
 The command takes a record lock of its own, without waiting, for as long as it lives. If that lock is refused, two
 commands are inside at once: an OVERLAP, printed with the events before it. So a holder that is too late has to be
 dead, not just signalled, before the next may enter. One in three commands ignores SIGTERM. With --tokens each
-command must find a SEMLOCK_TOKEN greater than all before.
+command must find a SEMLOCK_TOKEN greater than all before.  With --beside every other round of a contender takes LOCK,
+which is the same lock by another name, without a server.
 
 Prints one line of figures; exit status 1 if anything was wrong.
 """
@@ -44,7 +45,7 @@ time.sleep(float(sys.argv[2]))
 """
 
 options = {"contenders": "4", "rounds": "200", "chaos": "0.2", "ttl": "2", "seed": "", "hold": "0.02",
-           "tokens": "", "semlock": "", "url": ""}
+           "tokens": "", "beside": "", "semlock": "", "url": ""}
 for a in sys.argv[1:]:
     key, _, value = a[2:].partition("=")
     if not a.startswith("--") or key not in options:
@@ -130,8 +131,11 @@ def harm(me, dice, p, command):
 
 
 def start(dice):
+    lock = [*stale, options["url"]]
+    if options["beside"] and dice.random() < 0.5:
+        lock = [options["beside"]]
     deaf = dice.choice(("deaf", "hears", "hears"))
-    return subprocess.Popen([options["semlock"], "-q", "--ttl=" + options["ttl"], *stale, options["url"],
+    return subprocess.Popen([options["semlock"], "-q", *(["--ttl=" + options["ttl"]] if "://" in lock[-1] else []), *lock,
                              "/usr/bin/python3", "-S", "-E", "-c", INSIDE, oracle, options["hold"], deaf, log],
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -188,7 +192,7 @@ def contender(me):
             time.sleep(0.1)
 
 
-stale = [] if options["url"].startswith(("etcd", "postgresql", "s3", "redis")) else ["--stale=3"]
+stale = [] if options["url"].startswith(("etcd", "postgresql", "s3", "ssh", "redis")) else ["--stale=3"]
 began = time.monotonic()
 threads = [threading.Thread(target=contender, args=(i,)) for i in range(int(options["contenders"]))]
 for t in threads:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+# An sshd on a free port of 127.0.0.1, for the tests; its host key, and the key that it lets in, are its own.  Needs DIR.
+#
+# ssh_server [PATH]    starts it; its sessions have PATH, by default that of the tested semlock; sets PORT and SERVER, its
+#                      pid, URL, a lock's, which is the file DIR/nightly
+# ssh_stop             ends it and its sessions
+# link_cut, link_mend NAME  no byte passes between the helper of the semlock called NAME and the far end
+#
+# shellcheck shell=bash disable=SC2034
+
+ssh_server() {
+	[ -x /usr/sbin/sshd ] || skip "no sshd here"
+	[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
+	ssh-keygen -q -t ed25519 -N '' -f "$DIR/host"
+	ssh-keygen -q -t ed25519 -N '' -f "$DIR/user"
+	cat >"$DIR/conf" <<-END
+		ListenAddress 127.0.0.1
+		HostKey $DIR/host
+		AuthorizedKeysFile $DIR/user.pub
+		PidFile none
+		UsePAM no
+		StrictModes no
+		PermitRootLogin yes
+		MaxStartups 100
+		SetEnv PATH=${1-$(dirname "$SEMLOCK"):/usr/bin:/bin}
+	END
+	on_a_port sshd_on
+	printf '[127.0.0.1]:%s %s\n' "$PORT" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >"$DIR/known"
+	export SEMLOCK_KNOWN_HOSTS=$DIR/known SEMLOCK_SSH_KEY=$DIR/user
+	export SEMLOCK_SSH='ssh -F none'
+	URL=ssh://127.0.0.1:$PORT$DIR/nightly
+}
+
+# The ssh of a helper is its only child.
+ssh_of() { pgrep -P "$(helper_of "$1")" -x ssh; }
+
+link_cut() { kill -STOP "$(ssh_of "$1")"; }
+link_mend() { kill -CONT "$(ssh_of "$1")"; }
+
+# A session of sshd is a process of its own, and outlives the one that has accepted it.
+ssh_stop() {
+	[ -z "${SERVER-}" ] || kill -KILL "$SERVER" 2>/dev/null || true
+}
