@@ -23,8 +23,14 @@ def now():
 
 def say(text):
     text = text.encode() + b"\n"
+    if BREAKS == "blanks":
+        text = text.replace(b" ", b"  ", 1)
     if BREAKS == "blocks" or select.select([], [1], [], 0)[1]:
-        os.write(1, text)
+        try:
+            os.write(1, text)
+        except BrokenPipeError:  # nobody reads any more
+            if BREAKS == "noise":
+                raise
 
 
 def end(status, text=""):
@@ -39,7 +45,8 @@ def transaction(act):
         fcntl.flock(file, fcntl.LOCK_EX)
         state = json.loads(file.read() or '{"token": 0, "all": []}')
         keep = now() if BREAKS != "early" else now() + 1
-        state["all"] = [one for one in state["all"] if one["until"] > keep]
+        if BREAKS != "who-dies" or not no_wait:
+            state["all"] = [one for one in state["all"] if one["until"] > keep]
         answer = act(state)
         file.seek(0)
         file.truncate()
@@ -129,6 +136,10 @@ def listen(timeout):
 def wait():
     began, said = now(), None
     while True:
+        while os.path.exists(path + ".away") and not released:
+            if BREAKS == "leaves":
+                end(69, "ERR 69 no answer")
+            listen(0.05)
         other = transaction(try_to_enter)
         if not other:
             return
@@ -165,12 +176,13 @@ def hold():
             end(76, "LOST no time is left")
         if started and now() >= renew:
             own = transaction(lambda state: mine(state) and mine(state).update(until=now() + lease) or mine(state))
-            if own is None and BREAKS != "never-lost":
+            if own is None and BREAKS not in ("never-lost", "deaf"):
                 end(76, "LOST another has it")
             until = own["until"] if own else until
             say("HELD deadline=%d" % (until * 1e9))
     if BREAKS == "keeps":
         end(0, "FREE")
+    time.sleep(lease + 1 if BREAKS == "late-free" else 0)
     lost = transaction(forget) is None
     end(76, "LOST too late") if lost else end(0, "FREE")
 
@@ -189,13 +201,20 @@ for word in sys.argv[1:-1]:
     elif not offers and BREAKS != "accepts" and (name in ("slots", "queue-max") or value == "shared"):
         end(64, "ERR 64 --%s is not offered" % name)
     elif name in options:
+        if value == "exclusive" and BREAKS == "mode":
+            end(64, "ERR 64 unknown mode")
+        if name == "wait" and value == "" and BREAKS != "at-once":
+            continue
+        value = value or "0"
         options[name] = int(value) if name in ("slots", "queue-max") else float(value) if name in ("ttl", "wait") else value
     elif name and BREAKS != "any-option":
         end(64, "ERR 64 unknown option: " + word)
 url = sys.argv[-1].split("://", 1)[1]
 if "@" in url and BREAKS != "password":
     end(64, "ERR 64 a password in a URL")
-if url.startswith("away"):
+if url.startswith("away") or os.environ.get("ENGINE_SERVER") == "away":
+    if who:
+        end(69, "ERR 69 no such server") if BREAKS != "who-away" else end(0)
     if no_wait:
         end(69, "ERR 69 no such server") if BREAKS != "away-busy" else end(1, "BUSY mode=exclusive")
     say("WAIT note=for the server: no such server")

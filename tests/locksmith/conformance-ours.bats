@@ -16,7 +16,8 @@ tidy() {
 @test "the engine for etcd keeps each rule" {
 	prepare_remote
 	etcd_single
-	conforms --away=etcd://127.0.0.1:1/nightly "$LOCKSMITH_DIR/semlock-locksmith-etcd" "etcd://$ETCD/nightly"
+	conforms --away=etcd://127.0.0.1:1/nightly --stop="kill -STOP ${ETCD_PID[s1]}" --cont="kill -CONT ${ETCD_PID[s1]}" \
+		--remove="ETCDCTL_API=3 etcdctl --endpoints=$ETCD del --prefix nightly/" "$LOCKSMITH_DIR/semlock-locksmith-etcd" "etcd://$ETCD/nightly"
 }
 
 @test "the engine for PostgreSQL keeps each rule" {
@@ -35,5 +36,6 @@ tidy() {
 	in_file ready READY
 	read -r _ port <ready
 	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret
-	conforms --away=ftp://127.0.0.1:1/nightly "$LOCKSMITH_DIR/semlock-locksmith-ftp" "ftp://127.0.0.1:$port/nightly"
+	conforms --away=ftp://127.0.0.1:1/nightly --stop="kill -STOP $SERVER" --cont="kill -CONT $SERVER" \
+		--remove="rm -r $PWD/root/nightly" "$LOCKSMITH_DIR/semlock-locksmith-ftp" "ftp://127.0.0.1:$port/nightly"
 }

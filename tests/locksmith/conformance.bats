@@ -15,11 +15,14 @@ broken() {
 		boast|OK has lease=
 		keeps|at the end of input it says FREE
 		no-release|at the end of input it says FREE
+		late-free|at the end of input it says FREE
 		unlock|UNLOCK lets the lock go
 		two|a waiter says WAIT
 		no-mode|a waiter says WAIT
 		slow|--no-wait: BUSY
 		late|--wait=1: BUSY
+		at-once|--wait without SECS
+		mode|--mode=exclusive is the default
 		outlives|a waiter whose input ends
 		dead-waiter|a waiter that is killed
 		renews-late|from START on it renews
@@ -32,6 +35,10 @@ broken() {
 		never-lost|a helper that was stopped
 		early|a helper that was stopped
 		early|the lock of a helper that was killed
+		who-dies|the lock of a helper that was killed is had by --no-wait
+		noise|nobody reads its lines any more
+		deaf|what it held is removed
+		leaves|a server that is away in the middle
 		who-free|--who of a free lock
 		who-pid|--who of a held lock
 		who-status|--who of a held lock
@@ -47,6 +54,8 @@ broken() {
 		token|the token rises
 		away-busy|a server that is not there: --no-wait
 		away-late|a server that is not there: --wait
+		who-away|a server that is not there: --who
+		blanks|each line is a word
 		control|each line is a word
 	END
 }
@@ -55,14 +64,17 @@ broken() {
 breaks() {
 	local name=${1// /-}-${2//[^a-zA-Z0-9]/-}
 	case $1 in *plain) export ENGINE_PLAIN=yes ;; esac
-	if ENGINE_BREAKS=${1% plain} "$SOURCE/contrib/locksmith-test" --ttl=2 --away=engine://away/l --only="$2" "$ENGINE" \
-		"engine://$PWD/$name" >"$name.said"; then complain "not found: $1" "$(cat "$name.said")"; fi
+	if ENGINE_BREAKS=${1% plain} "$SOURCE/contrib/locksmith-test" --ttl=2 --away=engine://away/l --only="$2" \
+		--stop="touch $PWD/$name.away" --cont="rm $PWD/$name.away" --remove="rm $PWD/$name" "$ENGINE" "engine://$PWD/$name" >"$name.said"; then complain "not found: $1" "$(cat "$name.said")"; fi
 	grep -q "^BROKEN  $2" "$name.said"
 }
 
 @test "an engine that keeps each rule passes, and so does the one in shell" {
-	conforms --away=engine://away/l "$ENGINE" "engine://$PWD/queue"
-	[ "$(grep -c '^ok' rules)" -ge 29 ]
+	conforms --away=engine://away/l --stop="touch $PWD/queue.away" --cont="rm $PWD/queue.away" --remove="rm $PWD/queue" \
+		"$ENGINE" "engine://$PWD/queue"
+	[ "$(grep -c '^ok' rules)" -ge 36 ]
+	conforms --away-env=ENGINE_SERVER=away --only="that is not there" "$ENGINE" "engine://$PWD/queue"
+	[ "$(grep -c '^ok' rules)" -eq 3 ]
 	conforms "$SOURCE/contrib/locksmith-demo" "demo://$PWD/lock"
 	ENGINE_PLAIN=yes conforms "$ENGINE" "engine://$PWD/plain"
 }
