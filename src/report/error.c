@@ -21,9 +21,15 @@ void report_as(const char *name)
 
 int exit_status_of(enum kind kind)
 {
-	return kind == ERROR_NONE   ? EXIT_INTERNAL
-	       : kind == ERROR_AWAY ? EXIT_UNAVAILABLE
-	                            : (int)kind;
+	switch (kind) {
+	case ERROR_NONE:
+		return EXIT_INTERNAL;
+	case ERROR_AWAY:
+	case ERROR_SLOW:
+		return EXIT_UNAVAILABLE;
+	default:
+		return (int)kind;
+	}
 }
 
 int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...)

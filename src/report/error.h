@@ -41,8 +41,9 @@ enum kind {
 	ERROR_UNAVAILABLE = EXIT_UNAVAILABLE,
 	ERROR_LOST = EXIT_LOST,
 	ERROR_PERMISSION = EXIT_NOTPERMITTED,
-	ERROR_AWAY = 256 /* unavailable, but another try may help: a server that is silent, or
-	                    without a leader */
+	ERROR_AWAY = 256, /* unavailable, but another try may help: a server that is silent, or
+	                     without a leader */
+	ERROR_SLOW        /* the same, of a server that was reached: it, or this machine, is busy */
 };
 
 /* The exit status for an error of KIND; a failure that no error describes is a bug. */

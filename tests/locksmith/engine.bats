@@ -54,14 +54,16 @@ gone() { eventually sh -c "$(none_runs "$1")"; }
 	for i in 1 2 3 4; do ended c$i 0; done
 }
 
-@test "an inherited pipe that has nothing to do with the lock: the others are not asked who they are" {
+@test "an inherited pipe that is no helper's costs nothing; behind a helper's, too, the others are not asked who they are" {
 	local i
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	if under_valgrind; then skip "valgrind runs it"; fi
 	for i in {1..20}; do start "other$i" sleep 1000; done
 	exec 9> >(exec cat >/dev/null)
-	strace -f -qq -o trace -e trace=openat "$SEMLOCK" "$URL" true
+	strace -f -qq -o trace -e 'trace=openat,/stat' "$SEMLOCK" "$URL" true
+	! grep '"/proc/[0-9]*/fd/0"' trace || complain "all processes were looked at for a pipe of another size"
+	strace -f -qq -o trace -e trace=openat "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL" true
 	exec 9>&-
 	[ "$(grep -o '"/proc/[0-9]*/cmdline"' trace | sort -u | wc -l)" -lt 10 ] || complain "$(grep /cmdline trace)"
 	python3 -c 'import os, sys; os.closerange(3, 1000); os.execvp(sys.argv[1], sys.argv[1:])' \
@@ -219,6 +221,17 @@ killed_with() {
 	engine odd <<<'echo LOCKSMITH 2; exit 3'
 	refused 69 "has ended without an answer" "$SEMLOCK" odd://h/l touch ran
 	[ ! -e ran ]
+}
+
+@test "why a helper has lost a lock, or could not release it, is said in words" {
+	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; echo ERR 77 no such role; exec cat"
+	refused 76 "the lock is lost: no such role; stopping" "$SEMLOCK" odd://h/l sleep 60
+	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; cat; echo ERR 69 the disk is full"
+	expect_status 0 "$SEMLOCK" odd://h/l true
+	[ "$err" = "semlock: odd://h/l: cannot release the lock: the disk is full" ] || complain "$err"
+	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; cat"
+	expect_status 0 "$SEMLOCK" odd://h/l true
+	[ "$err" = "semlock: odd://h/l: cannot release the lock: the server did not answer; it is free when the lease ends" ] || complain "$err"
 }
 
 @test "of a line that is too long the end is no line of its own: no lock that nobody granted, no loss unheard" {

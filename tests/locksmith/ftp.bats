@@ -153,6 +153,19 @@ stopped_with_sign() {
 	[ ! -e ran ]
 }
 
+@test "a server that refuses a login after some seconds: 77, also with -n and a short -w" {
+	local wait
+	kill -KILL "$SERVER"
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/ftp.py" "$DIR" --port="$PORT" --refuses-after=3.5 >again 2>server.err </dev/null &
+	SERVER=$!
+	in_file again READY
+	for wait in -n "-w 30"; do
+		# shellcheck disable=SC2086 # two words
+		SEMLOCK_PASSWORD=wrong refused 77 "login denied" "$SEMLOCK" $wait "$URL" touch ran
+	done
+	[ ! -e ran ]
+}
+
 @test "the password is in no command line" {
 	SEMLOCK_PASSWORD=secret hold_lock "$URL"
 	for process in /proc/[0-9]*/cmdline; do

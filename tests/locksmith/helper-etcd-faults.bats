@@ -49,6 +49,48 @@ slow_first_answer() {
 	slow_first_answer || slow_first_answer || slow_first_answer
 }
 
+silent_for_long() {
+	local end
+	smith a --ttl=4 "etcd://$1/A" || return
+	in_file "$DIR/between.log" "stop grant" || return
+	end=$(($(now) + 14000000000)) # longer than any answer is waited for at one time
+	until [ "$(now)" -gt "$end" ]; do read -r -t 0.1 <> <(:) || true; done
+	kill -0 "${SMITH_PID[a]}" || return
+	rm "$DIR/faults/stop-grant"
+	until_line a OK
+}
+
+@test "a server that is reached and does not answer is waited for, without --wait, too; one that is not reached is 69" {
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/stop-grant"
+	silent_for_long "$BETWEEN"
+	run_smith etcd://127.0.0.1:1/L
+	[ "$status" -eq 69 ]
+}
+
+@test "a waiter that is stopped beyond its lease keeps its place, if the server has it still" {
+	etcd_single
+	etcd_between
+	smith a --ttl=60 "etcd://$ETCD/L"
+	expect a OK
+	smith b --ttl=4 "etcd://$BETWEEN/L"
+	expect b WAIT
+	smith c --ttl=600 "etcd://$ETCD/L"
+	expect c WAIT
+	kill -STOP "${SMITH_PID[b]}"
+	local end=$(($(now) + 5000000000)) id
+	# The server ends leases late: here it is this that renews it meanwhile.
+	id=$(ctl get L/ --prefix --keys-only --sort-by=CREATE | grep . | sed -n '2s,.*/0*,,p')
+	until [ "$(now)" -gt "$end" ]; do ctl lease keep-alive --once "$id" >/dev/null; done
+	kill -CONT "${SMITH_PID[b]}"
+	in_file "$DIR/between.log" keepalive
+	unlock a
+	until_line b OK
+	unlock b
+	until_line c OK
+}
+
 @test "the reply to the release is lost: it is released all the same, not LOST" {
 	etcd_single
 	etcd_between
@@ -363,8 +405,9 @@ no_etcd() {
 		int transfer_open(struct transfer *t) { (void)t; return -1; }
 		void transfer_start(struct transfer *t) { (void)t; }
 		void transfer_close(struct transfer *t) { (void)t; }
-		CURLcode transfer_run(struct transfer *t, int64_t until, const bool *abort)
-		{ (void)t; (void)until; (void)abort; return CURLE_OK; }
+		void transfer_cut(struct transfer *t) { (void)t; }
+		void transfer_drive(struct transfer *t, int64_t limit, int64_t until, const bool *abort)
+		{ (void)t; (void)limit; (void)until; (void)abort; }
 		int main(void)
 		{
 			struct grpc_call c = {.base = "http://host:1"};

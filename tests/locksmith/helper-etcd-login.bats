@@ -43,28 +43,31 @@ with_users() {
 	export SEMLOCK_PASSWORD=pw
 }
 
-# forget_logins COMMAND...: all logins are over, and after COMMAND one is not answered as long as there is time for it.
+# forget_logins CALL COMMAND...: all logins are over, and after COMMAND one is not answered as long as there is time for
+# it: then CALL is made again.
 # Also if this fails, the logins that follow are answered.
 forget_logins() {
 	local failed=0
 	: >"$DIR/faults/mute-login"
-	forget_logins_until_granted "$@" || failed=1
+	forget_logins_until_called "$@" || failed=1
 	rm "$DIR/faults/mute-login"
 	return $failed
 }
 
-forget_logins_until_granted() {
+forget_logins_until_called() {
+	local call=$1
+	shift
 	: >"$DIR/between.log"
 	ctl --user root:pw user passwd root --interactive=false <<<pw >/dev/null || return
 	"$@"
 	in_file "$DIR/between.log" login || return
 	: >"$DIR/between.log"
-	in_file "$DIR/between.log" grant
+	in_file "$DIR/between.log" "$call"
 }
 
 holds_on_after_login() {
 	smith a --ttl="$ttl" "etcd://root@$BETWEEN/L$ttl" && expect a OK || return
-	forget_logins true || return
+	forget_logins grant true || return
 	expect a HELD || return
 	unlock a
 	[ "$STATUS" -eq 0 ]
@@ -73,7 +76,7 @@ holds_on_after_login() {
 waits_on_after_login() {
 	smith a --ttl=600 "etcd://root@$ETCD/W$ttl" && expect a OK || return
 	smith b --ttl="$ttl" "etcd://root@$BETWEEN/W$ttl" && expect b WAIT || return
-	forget_logins unlock a || return
+	forget_logins txn unlock a || return # it keeps its place
 	until_line b OK
 }
 
@@ -113,7 +116,7 @@ auth_enabled() {
 	unlock a
 	[ "$STATUS" -eq 69 ]
 	expect a ERR
-	[ "$LINE" = "ERR 69 could not be released, and lapses by itself: $wants" ] || complain "$LINE"
+	[ "$LINE" = "ERR 69 $wants; the lock is free when its lease ends" ] || complain "$LINE"
 }
 
 @test "a login is not answered in time: it is made again, and the lock held, or waited for" {

@@ -30,8 +30,8 @@ struct engine {
 
 	/* The whole life of a lock, or of ACTION_WHO: ENGINE_RELEASED or ENGINE_BUSY with
 	 * everything said (OK, HELD, FREE, BUSY, WHO), or ENGINE_FAILED with ERROR filled, which
-	 * main says (LOST, ERR).  With ERROR_AWAY in it nothing is held and nothing is left to run:
-	 * main may call run() again, as long as the user waits. */
+	 * main says (LOST, ERR).  With ERROR_AWAY or ERROR_SLOW in it nothing is held and nothing
+	 * is left to run: main may call run() again, as long as the user waits. */
 	enum engine_outcome (*run)(const struct options *options, struct error *error);
 
 	/* After each run(), and after the command of a lost lock was ended.  STOPPED: no process

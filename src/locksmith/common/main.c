@@ -34,8 +34,17 @@ static void outlive_signals(void)
 /* After LOST, semlock stops the command and closes our input, at most so much later. */
 #define STOPPING (10 * SECOND)
 
-/* With a time to wait, a server that is not there yet is waited for like a lock.  Without one, a
- * wrong name would be waited for without end. */
+/* May the engine be run again?  With a time to wait, a server that is not there yet is waited for
+ * like a lock.  Without one, a wrong name would be waited for without end, but a server that was
+ * reached, and only has not answered yet, is none. */
+static bool may_run_again(const struct options *options, const struct error *error)
+{
+	if (options->action != ACTION_LOCK || options->no_wait || protocol_released() ||
+	    clock_boottime() >= options->until)
+		return false;
+	return error->kind == ERROR_SLOW || (error->kind == ERROR_AWAY && options->wait != NEVER);
+}
+
 static enum engine_outcome run_engine(const struct options *options, struct error *error)
 {
 	for (;;) {
@@ -44,9 +53,7 @@ static enum engine_outcome run_engine(const struct options *options, struct erro
 
 		*error = (struct error){.kind = ERROR_NONE};
 		outcome = engine.run(options, error);
-		if (outcome != ENGINE_FAILED || error->kind != ERROR_AWAY ||
-		    options->action != ACTION_LOCK || options->no_wait || options->wait == NEVER ||
-		    protocol_released() || clock_boottime() >= options->until)
+		if (outcome != ENGINE_FAILED || !may_run_again(options, error))
 			return outcome;
 		if (engine.end != NULL)
 			engine.end(true);

@@ -12,6 +12,11 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/curl/transfer.h"
 
+/* While an answer is waited for: the longest time between two turns of the loop, in ms, and how
+ * many turns in a second show that this process has the processor when it needs it. */
+#define TURN_MS 20
+#define TURNS 10
+
 static CURLM *multi;
 static int64_t last_event; /* on clock_boottime()'s clock */
 
@@ -147,23 +152,45 @@ static void idle_turn(int64_t until, const bool *flag, const bool *other)
 void transfer_start(struct transfer *transfer)
 {
 	transfer->ended = false;
-	transfer->server_hung_up = false;
+	transfer->server_hung_up = transfer->late = transfer->starved = false;
 	transfer->running = true;
 	transfer->error[0] = '\0';
 	curl_multi_add_handle(multi, transfer->easy);
 }
 
+void transfer_drive(struct transfer *transfer, int64_t limit, int64_t until, const bool *abort)
+{
+	int64_t began = clock_boottime(), now = began, turns = 0;
+
+	while (now < until && !either(&transfer->ended, abort) &&
+	       (now - began < limit || turns * SECOND < limit * TURNS)) {
+		turn(until, TURN_MS, &transfer->ended, abort);
+		turns++;
+		now = clock_boottime();
+	}
+	transfer->starved = turns * SECOND < (now - began) * TURNS;
+}
+
+void transfer_cut(struct transfer *transfer)
+{
+	curl_off_t connected = 0; /* µs: how long it took */
+
+	if (!transfer->running)
+		return;
+	curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
+	curl_multi_remove_handle(multi, transfer->easy);
+	transfer->running = false;
+	transfer->late = connected > 0 || transfer->starved;
+	snprintf(transfer->error, sizeof transfer->error, "no answer in time%s",
+	    transfer->starved ? ": this machine is too busy" : "");
+}
+
 CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abort)
 {
 	transfer_start(transfer);
-	while (clock_boottime() < until && !either(&transfer->ended, abort))
-		turn(until, 20, &transfer->ended, abort);
-	if (transfer->ended)
-		return transfer->result;
-	curl_multi_remove_handle(multi, transfer->easy);
-	transfer->running = false;
-	snprintf(transfer->error, sizeof transfer->error, "no answer in time");
-	return CURLE_OPERATION_TIMEDOUT;
+	transfer_drive(transfer, INT64_MAX / TURNS, until, abort);
+	transfer_cut(transfer);
+	return transfer->ended ? transfer->result : CURLE_OPERATION_TIMEDOUT;
 }
 
 void transfer_close(struct transfer *transfer)

@@ -13,6 +13,8 @@ struct transfer {
 	bool ended; /* it ran and is over; result is its outcome */
 	CURLcode result;
 	bool cut_off;        /* at its end the connection was closed, or there was none */
+	bool starved;        /* this process had too little processor time to hear of an answer */
+	bool late;           /* it was cut short, though the server was reached, or may have been */
 	bool server_hung_up; /* after transfer_note_hang_up: the server has closed the connection */
 	char error[CURL_ERROR_SIZE]; /* libcurl's message for the result */
 };
@@ -20,6 +22,15 @@ struct transfer {
 /* Make the easy handle with the settings of all transfers.  Returns 0, or -1: libcurl does not
  * start, or no memory. */
 int transfer_open(struct transfer *transfer);
+
+/* Drive TRANSFER, which was started, until it ends, a background transfer has set *ABORT (NULL:
+ * none can), or LIMIT ns have passed; but then not before the loop has turned ten times in each
+ * second of LIMIT: on a busy machine an answer may be there that this process had no processor time
+ * to read. Returns at the moment UNTIL in any case. */
+void transfer_drive(struct transfer *transfer, int64_t limit, int64_t until, const bool *abort);
+
+/* End TRANSFER, if it runs still: TRANSFER->error says what did not come in time. */
+void transfer_cut(struct transfer *transfer);
 
 /* Run TRANSFER to its end, but not beyond the moment until, nor after a background transfer has
  * set *abort (NULL: none can).  Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short,

@@ -218,8 +218,8 @@ static enum engine_outcome etcd_release(struct etcd_lock *lock, struct error *er
 		error_plain(error, ERROR_LOST, "the lease had ended before it was released");
 		return ENGINE_FAILED;
 	default:
-		error_plain(error, ERROR_UNAVAILABLE,
-		    "could not be released, and lapses by itself: %s", lock->rpc.error.text);
+		error_plain(error, ERROR_UNAVAILABLE, "%s; the lock is free when its lease ends",
+		    lock->rpc.error.text);
 		return ENGINE_FAILED;
 	}
 }
@@ -283,6 +283,9 @@ static enum engine_outcome etcd_run(const struct options *options, struct error 
 	snprintf(lock->name, sizeof lock->name, "%s", options->url.path);
 	etcd_queue_init(&lock->queue, lock->name, lock->options);
 	first_timeout = endpoint_timeout > FIRST_TIMEOUT ? endpoint_timeout : FIRST_TIMEOUT;
+	/* A waiter has the time that a busy server, or a busy machine, takes. */
+	if (!options->no_wait && options->url.hosts == 1)
+		first_timeout = FIRST_ANSWER;
 	if (options->no_wait) { /* a silent endpoint leaves time for the others */
 		first_timeout = earlier(first_timeout,
 		    (options->answer_by - clock_boottime()) / options->url.hosts);

@@ -34,12 +34,17 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 
 	snprintf(rpc->failed[rpc->current], sizeof rpc->failed[0], "%s", text);
 	rpc->away = rpc->away || mends;
+	rpc->slow = rpc->slow || (!rpc->call.transfer.ended && rpc->call.transfer.late);
 	for (unsigned int i = 0; i < rpc->url->hosts && used < sizeof all; i++)
 		if (rpc->failed[i][0] != '\0')
 			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s%s%s",
 			    used > 0 ? "; " : "", rpc->url->hosts > 1 ? rpc->url->host[i] : "",
 			    rpc->url->hosts > 1 ? ": " : "", rpc->failed[i]);
-	error_plain(&rpc->error, rpc->away ? ERROR_AWAY : ERROR_UNAVAILABLE, "%s", all);
+	error_plain(&rpc->error,
+	    rpc->slow   ? ERROR_SLOW
+	    : rpc->away ? ERROR_AWAY
+			: ERROR_UNAVAILABLE,
+	    "%s", all);
 	return ETCD_SILENT;
 }
 
@@ -209,7 +214,8 @@ static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
 	int http;
 
 	prepare(rpc, &rpc->call, method, request);
-	grpc_run(&rpc->call, until, rpc->abort);
+	grpc_run(&rpc->call, rpc->reached ? rpc->endpoint_timeout : rpc->first_timeout, until,
+	    rpc->abort);
 	http = grpc_http(&rpc->call);
 	if (http == 0)
 		return no_answer(rpc);
@@ -242,12 +248,10 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
 	enum etcd_reply reply;
 
 	rpc->answer = (struct protobuf){NULL, NULL};
-	rpc->away = rpc->unsure = false;
+	rpc->away = rpc->slow = rpc->unsure = false;
 	memset(rpc->failed, 0, sizeof rpc->failed);
 	for (unsigned int tries = 1;; tries++) {
-		reply = ask_endpoint(rpc, method, request,
-		    earlier(until, clock_boottime() + (rpc->reached ? rpc->endpoint_timeout
-								    : rpc->first_timeout)));
+		reply = ask_endpoint(rpc, method, request, until);
 		if (reply != ETCD_OK && may_log_in && must_log_in(rpc)) {
 			may_log_in = false;
 			reply = log_in(rpc, until);
@@ -262,8 +266,8 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
 			return reply;
 		etcd_rpc_rotate(rpc);
 		if (tries % rpc->url->hosts == 0) {
-			/* No endpoint ever answered: a wrong address, most likely. */
-			if (!rpc->reached)
+			/* No endpoint was ever reached: a wrong address, most likely. */
+			if (!rpc->reached && !rpc->slow)
 				return ETCD_FATAL;
 			transfer_pause(earlier(until, clock_boottime() + PAUSE));
 		}

@@ -34,6 +34,7 @@ struct etcd_rpc {
 	char base[URL_HOSTS][300];
 	char failed[URL_HOSTS][200]; /* what failed at each endpoint in this call; "": nothing */
 	bool away;                   /* an endpoint may answer later */
+	bool slow;                   /* one was reached and has not answered yet */
 	unsigned int current;        /* the endpoint that is asked first */
 	struct grpc_call call;
 	char token[2000]; /* of the login; "": none */

@@ -78,6 +78,13 @@ static int64_t keep_after(const struct etcd_lock *lock)
 	return earlier(lock->ttl >= SHORT_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
 }
 
+/* The lease of our place is over by our clock: this machine is busy, or was stopped.  The server
+ * may have the place still, as it ends leases a little late. */
+static enum etcd_reply keep_late(struct etcd_lock *lock)
+{
+	return etcd_key_keep(lock, answer_by(lock));
+}
+
 /* Wait in the queue until no key is before ours.  ETCD_BUSY: the time is up; ETCD_GONE: our place
  * was lost. */
 static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
@@ -90,8 +97,13 @@ static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 	while ((reply == ETCD_BUSY || reply == ETCD_SILENT) && !protocol_released()) {
 		if (lock->options->no_wait || clock_boottime() >= lock->options->until)
 			return reply == ETCD_SILENT ? ETCD_FATAL : ETCD_BUSY;
-		if (clock_boottime() >= lock->lease.end)
-			return reply == ETCD_SILENT ? reply : ETCD_GONE;
+		if (clock_boottime() >= lock->lease.end) {
+			enum etcd_reply kept = keep_late(lock);
+
+			if (kept != ETCD_OK)
+				return kept;
+			keep_at = clock_boottime() + keep_after(lock);
+		}
 		if (reply == ETCD_BUSY)
 			say_wait(lock->place.who);
 		watch_place(lock);
@@ -131,6 +143,12 @@ static enum etcd_reply count_waiters(struct etcd_lock *lock)
 	return ETCD_BUSY;
 }
 
+static bool may_wait_on(const struct etcd_lock *lock)
+{
+	return !lock->options->no_wait && !protocol_released() &&
+	       clock_boottime() < lock->options->until;
+}
+
 /* It is our turn, and the server has no room for it.  Wait until it may have some, as for a server
  * that is away, and keep the place meanwhile.  Returns ETCD_OK: try again; ETCD_FULL: the time is
  * up; ETCD_BUSY: semlock waits no more; or what became of the place. */
@@ -162,10 +180,13 @@ static enum etcd_reply take_turn(struct etcd_lock *lock)
 
 	while (reply == ETCD_OK && lock->token == 0) {
 		reply = wait_in_queue(lock);
-		if (reply == ETCD_OK)
-			reply = etcd_key_enter(lock, answer_in_lease(lock));
+		if (reply != ETCD_OK)
+			return reply;
+		reply = etcd_key_enter(lock, answer_in_lease(lock));
 		if (reply == ETCD_FULL)
 			reply = wait_for_room(lock);
+		else if (reply == ETCD_SILENT && may_wait_on(lock))
+			reply = clock_boottime() < lock->lease.end ? ETCD_OK : keep_late(lock);
 	}
 	return reply;
 }

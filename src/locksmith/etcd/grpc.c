@@ -264,14 +264,20 @@ void grpc_start(struct grpc_call *call)
 	transfer_start(&call->transfer);
 }
 
-void grpc_run(struct grpc_call *call, int64_t until, const bool *abort)
+static void run_once(struct grpc_call *call, bool may_join, int64_t limit, int64_t until,
+    const bool *abort)
 {
-	make_ready(call, true);
-	transfer_run(&call->transfer, until, abort);
-	if (call->too_late) {
-		make_ready(call, false);
-		transfer_run(&call->transfer, until, abort);
-	}
+	make_ready(call, may_join);
+	transfer_start(&call->transfer);
+	transfer_drive(&call->transfer, limit, until, abort);
+	transfer_cut(&call->transfer);
+}
+
+void grpc_run(struct grpc_call *call, int64_t limit, int64_t until, const bool *abort)
+{
+	run_once(call, true, limit, until, abort);
+	if (call->too_late)
+		run_once(call, false, limit, until, abort);
 	/* libcurl would use a connection on which no answer comes for the next calls, too. */
 	if (!call->transfer.ended && !(abort != NULL && *abort))
 		for (size_t i = 0; i < CONNECTIONS; i++)

@@ -58,9 +58,10 @@ void grpc_prepare(struct grpc_call *call, const char *base, const char *method, 
 /* Begin what was prepared, in the background; the other calls drive it. */
 void grpc_start(struct grpc_call *call);
 
-/* Make the prepared call, and return at the moment UNTIL, or when *abort is set (NULL: never).  If
- * no answer comes in time, all connections to that base are ended, and all calls on them. */
-void grpc_run(struct grpc_call *call, int64_t until, const bool *abort);
+/* Make the prepared call, and return when its answer is there, after LIMIT ns (as transfer_drive()
+ * counts them), at the moment UNTIL, or when *abort is set (NULL: never).  If no answer comes in
+ * time, all connections to that base are ended, and all calls on them. */
+void grpc_run(struct grpc_call *call, int64_t limit, int64_t until, const bool *abort);
 
 /* HTTP's status of a call; 0: there was no answer. */
 int grpc_http(const struct grpc_call *call);

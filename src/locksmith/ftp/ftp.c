@@ -63,6 +63,7 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct error *e
 	struct dirlock *lock = renewal->lock;
 	struct owner_sign next = lock->mine;
 	char from[DIRLOCK_PATH], to[DIRLOCK_PATH];
+	enum reply reply;
 
 	(void)until; /* note_life() has set it */
 	next_sign(lock, &next);
@@ -71,7 +72,12 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct error *e
 		lock->tried = clock_boottime();
 	dirlock_path(lock, lock->mine.name, from);
 	dirlock_path(lock, next.name, to);
-	if (lock->remote.ops->rename(&lock->remote, from, to) != REPLY_DONE) {
+	reply = lock->remote.ops->rename(&lock->remote, from, to);
+	if (reply != REPLY_DONE) {
+		const char *reason =
+		    reply == REPLY_REFUSED ? lock->remote.text : lock->remote.error.text;
+
+		error_plain(error, ERROR_LOST, "%s", reason);
 		/* The reply was lost, the sign broken, or the request refused for once: look. */
 		if (dirlock_look(lock) != REPLY_DONE ||
 		    listing_find(&lock->listing, lock->mine.name) != NULL)
@@ -148,7 +154,7 @@ static enum engine_outcome hold(struct dirlock *lock)
 		    "it had been taken over before it was released");
 	else
 		error_plain(&lock->error, ERROR_UNAVAILABLE,
-		    "could not be released, and lapses by itself: %s", lock->remote.error.text);
+		    "%s; the lock is free when its lease ends", lock->remote.error.text);
 	return ENGINE_FAILED;
 }
 
@@ -186,7 +192,7 @@ static enum engine_outcome run(const struct options *options, struct error *erro
 	listing_clear(&lock->seen);
 	if (remote_dir_open(&lock->remote,
 		strcmp(options->url.scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops, &options->url,
-		options->answer_by) != REPLY_DONE)
+		options->answer_by, options->no_wait) != REPLY_DONE)
 		lock->error = lock->remote.error;
 	else if (set_paths(lock) == 0)
 		outcome = options->action == ACTION_WHO ? who(lock) : dirlock_acquire(lock);

@@ -10,7 +10,7 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/remote_dir.h"
 
-#define RESPONSE_SECONDS 10L
+#define RESPONSE_SECONDS 60L /* libcurl's own limit; remote_dir.c has a shorter one */
 
 static enum reply ftp_fatal(struct remote_dir *remote, enum kind kind, const char *what)
 {
@@ -58,7 +58,8 @@ static enum reply ftp_refused(struct remote_dir *remote, CURLcode result)
 	default:
 		break;
 	}
-	error_plain(&remote->error, ERROR_AWAY, "%s", remote->transfer.error);
+	error_plain(&remote->error, remote->transfer.late ? ERROR_SLOW : ERROR_AWAY, "%s",
+	    remote->transfer.error);
 	return remote->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 }
 

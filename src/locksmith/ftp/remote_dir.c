@@ -14,8 +14,11 @@
 /* No real reply is longer; the rest is dropped. */
 #define LONGEST_REPLY ((size_t)256 * 1024)
 #define LONGEST_PATH 1400
-#define CONNECT_SECONDS 10L
+/* Of libcurl's own limits, which count the time that this process waits for a processor: REQUEST
+ * and remote->until come first. */
+#define CONNECT_SECONDS 60L
 #define REQUEST (10 * SECOND)
+#define LOGIN_DELAY (5 * SECOND)
 #define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
 
 /* Append text to url (size bytes), every byte percent-encoded, so that libcurl changes none. */
@@ -85,7 +88,7 @@ static int give_login(struct remote_dir *remote)
 }
 
 enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops,
-    const struct url *url, int64_t until)
+    const struct url *url, int64_t until, bool no_wait)
 {
 	char *entry = NULL;
 	enum reply reply;
@@ -94,6 +97,7 @@ enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_op
 	*remote = (struct remote_dir){.ops = ops,
 	    .url = url,
 	    .until = until,
+	    .no_wait = no_wait,
 	    .reply.limit = LONGEST_REPLY,
 	    .body.limit = LONGEST_REPLY};
 	if (url->hosts != 1)
@@ -125,19 +129,35 @@ enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_op
 	return REPLY_DONE;
 }
 
+static CURLcode run_request(struct remote_dir *remote)
+{
+	struct transfer *transfer = &remote->transfer;
+
+	transfer_start(transfer);
+	transfer_drive(transfer, REQUEST, remote->until, NULL);
+	/* Many servers answer to a wrong password after some seconds only.  With WAIT, semlock -n
+	 * goes on waiting for us. */
+	if (!transfer->ended && !remote->reached && remote->no_wait &&
+	    buffer_text(&remote->reply)[0] == '2') {
+		say_wait("note=for the server's answer to the login");
+		transfer_drive(transfer, LOGIN_DELAY, remote->until + LOGIN_DELAY, NULL);
+	}
+	transfer_cut(transfer);
+	return transfer->ended ? transfer->result : CURLE_OPERATION_TIMEDOUT;
+}
+
 enum reply remote_dir_perform(struct remote_dir *remote, struct curl_slist *commands)
 {
-	int64_t until = earlier(remote->until, clock_boottime() + REQUEST);
 	CURLcode result;
 
 	buffer_clear(&remote->reply);
 	buffer_clear(&remote->body);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, commands);
-	result = transfer_run(&remote->transfer, until, NULL);
+	result = run_request(remote);
 	/* SFTP: libcurl reports the end of the server in the middle of a login as a refusal: try
 	 * again.  A server that hangs up after a refusal refuses again. */
 	if (result == CURLE_LOGIN_DENIED && remote->transfer.server_hung_up)
-		result = transfer_run(&remote->transfer, until, NULL);
+		result = run_request(remote);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, NULL);
 	curl_slist_free_all(commands);
 	return remote->ops->verdict(remote, result);

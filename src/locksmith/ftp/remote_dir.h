@@ -63,6 +63,7 @@ struct remote_dir {
 	bool nobody;                /* libcurl was about to log in as anonymous, unasked */
 	bool reached;               /* the server has answered at least once */
 	int64_t until;              /* requests are given up then, however late they began */
+	bool no_wait;               /* and UNTIL is near: see LOGIN_DELAY */
 	bool no_stat;               /* FTP: STAT does not list here */
 	struct error error;
 };
@@ -70,10 +71,11 @@ struct remote_dir {
 /* ftpconn.c and sftpconn.c: the two protocols. */
 extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
-/* Log in, and give up at the moment until.  REPLY_DONE or another, error is filled then (also
- * for UNKNOWN: the server is overloaded). */
+/* Log in, and give up at the moment UNTIL; with NO_WAIT some seconds later, if an FTP server has
+ * greeted us, and only the answer to the login is not there.  Returns REPLY_DONE or another, with
+ * remote->error filled (also for UNKNOWN: the server is overloaded). */
 enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops,
-    const struct url *url, int64_t until);
+    const struct url *url, int64_t until, bool no_wait);
 
 /* For the functions of ops: a request of these commands, which are freed; without any, what the URL
  * says. */

@@ -38,7 +38,8 @@ static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return REMOTE_DIR_FATAL(remote, ERROR_UNAVAILABLE, "%s", remote->text);
 	default:
-		error_plain(&remote->error, ERROR_AWAY, "%s", remote->text);
+		error_plain(&remote->error, remote->transfer.late ? ERROR_SLOW : ERROR_AWAY, "%s",
+		    remote->text);
 		return remote->reached ? REPLY_UNKNOWN : REPLY_FATAL;
 	}
 }

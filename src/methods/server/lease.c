@@ -91,7 +91,7 @@ static void lease_listen(struct lease *lease)
 {
 	const struct deadline now = deadline_after(0);
 	const char *line, *text;
-	struct error unknown;
+	struct error reason;
 	int got = LINE_END;
 
 	while (!lease->helper_exited &&
@@ -103,9 +103,12 @@ static void lease_listen(struct lease *lease)
 			locksmith_note(lease->lock->server.helper, line);
 			follow_deadline(lease);
 		} else {
-			locksmith_unknown(lease->lock->server.helper, line, &unknown);
-			stop_at_once(lease,
-			    (text = locksmith_says(line, SAYS_ERR)) != NULL ? text : unknown.text);
+			text = locksmith_says(line, SAYS_ERR);
+			if (text != NULL)
+				locksmith_refused(text, &reason);
+			else
+				locksmith_unknown(lease->lock->server.helper, line, &reason);
+			stop_at_once(lease, reason.text);
 		}
 	}
 	if (got == LINE_END && !lease->helper_exited) {

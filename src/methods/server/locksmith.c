@@ -109,6 +109,18 @@ static void become_locksmith(const struct locksmith *helper, int output, const c
 	_exit(EXIT_UNAVAILABLE);
 }
 
+void locksmith_mark(int pipe)
+{
+	fcntl(pipe, F_SETPIPE_SZ, 1); /* the kernel makes it a page */
+}
+
+bool locksmith_marked(int pipe)
+{
+	int size = fcntl(pipe, F_GETPIPE_SZ);
+
+	return size < 0 || size <= sysconf(_SC_PAGESIZE);
+}
+
 int locksmith_start(struct locksmith *helper, const char *scheme, const char **argv,
     struct error *error)
 {
@@ -119,6 +131,7 @@ int locksmith_start(struct locksmith *helper, const char *scheme, const char **a
 		helper->url = argv[i]; /* the last one */
 	if (descriptor_pipe(input) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
+	locksmith_mark(input[1]);
 	helper->monitor = input[0];
 	helper->in = input[1];
 	if (descriptor_pipe(output) != 0)

@@ -57,6 +57,14 @@ const char *locksmith_directory(unsigned n);
  * tried with each. */
 void locksmith_schemes(char *text, size_t size, struct similar *similar);
 
+/* Mark PIPE as a helper's input, by a size that other pipes seldom have.  To find out whether a
+ * command runs under a lock, all processes are searched for the reader of a pipe that it has
+ * inherited: not for that of each pipe. */
+void locksmith_mark(int pipe);
+
+/* May PIPE be a helper's input?  Also true where the kernel does not tell. */
+bool locksmith_marked(int pipe);
+
 /* Start the helper for SCHEME with ARGV, whose last element is the URL and whose first is filled in
  * here.  The helper inherits standard error and no other descriptor, and gets a session of its own.
  * Returns 0, or -1 with ERROR filled. */

@@ -247,12 +247,22 @@ static bool told_to_end(void)
 	return false;
 }
 
+/* The helper could not release the lock: keep its reason for server_stuck_reason(). */
+static void note_stuck(struct lock *lock, const char *text)
+{
+	struct error error;
+
+	locksmith_refused(text, &error);
+	note_owner(lock, error.text);
+	lock->end.stuck = EPROTO;
+}
+
 /* Wait for FREE, at most until the end of the lease.  Returns true if the helper has ended. */
 static bool wait_until_free(struct lock *lock)
 {
 	struct deadline end = deadline_after(lock->server.helper->deadline - clock_boottime()),
 			slice;
-	const char *line;
+	const char *line, *text;
 	int got;
 
 	lock->end.stuck = ETIMEDOUT;
@@ -268,6 +278,9 @@ static bool wait_until_free(struct lock *lock)
 			lock->end.stuck = 0;
 			lock->end.lost = true;
 		}
+		text = locksmith_says(line, SAYS_ERR);
+		if (text != NULL)
+			note_stuck(lock, text);
 	} while (got != LINE_END && deadline_left(&end) > 0 && !told_to_end());
 	return got == LINE_END;
 }
@@ -342,7 +355,8 @@ static void server_release(struct lock *lock)
 
 static const char *server_stuck_reason(const struct lock *lock)
 {
-	(void)lock;
+	if (lock->end.stuck == EPROTO && lock->server.text != NULL)
+		return lock->server.text;
 	return "the server did not answer; it is free when the lease ends";
 }
 

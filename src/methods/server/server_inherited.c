@@ -10,11 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "methods/server/locksmith.h"
 #include "methods/server/server_inherited.h"
 #include "sys/process.h"
 
-/* The descriptor of this process that writes to the pipe INPUT, or to any pipe (NULL); -1: none.
- * With --hold, semlock reads from a pipe of its caller's. */
+/* The descriptor of this process that writes to the pipe INPUT, or to any helper's (NULL); -1:
+ * none. With --hold, semlock reads from a pipe of its caller's. */
 static int inherited_end(const struct stat *input)
 {
 	DIR *fds = opendir("/proc/self/fd");
@@ -25,10 +26,12 @@ static int inherited_end(const struct stat *input)
 	while (fds != NULL && found < 0 && (entry = readdir(fds)) != NULL) {
 		int fd = (int)strtol(entry->d_name, NULL, 10);
 
-		if (fd > STDERR_FILENO && fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
-		    (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY &&
-		    (input == NULL ||
-			(file.st_dev == input->st_dev && file.st_ino == input->st_ino)))
+		if (fd <= STDERR_FILENO || fstat(fd, &file) != 0 || !S_ISFIFO(file.st_mode) ||
+		    (fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY)
+			continue;
+		if (input == NULL && locksmith_marked(fd))
+			found = fd;
+		if (input != NULL && file.st_dev == input->st_dev && file.st_ino == input->st_ino)
 			found = fd;
 	}
 	if (fds != NULL)

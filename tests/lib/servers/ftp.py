@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """An FTP server on a free loopback port, with faults on demand.
 
-usage: ftp.py DIR [--port=N] [--cert=PEM] [--implicit] [--max=N]
+usage: ftp.py DIR [--port=N] [--cert=PEM] [--implicit] [--max=N] [--refuses-after=SECS]
 
-DIR/root is served to the user "lock" (password "secret") and read-only to "guest"; DIR/faults names
-the faults. Prints "READY port" when it listens; DIR/log gets a line per command.
+DIR/root is served to the user "lock" (password "secret") and read-only to "guest"; a wrong
+password is refused after SECS; DIR/faults names the faults. Prints "READY port" when it listens; DIR/log gets a line per command.
 
 A fault is a file, used up when it strikes, unless its name ends in ".always":
   lose-CMD    do CMD, then break the connection without a reply
@@ -128,7 +128,7 @@ if "cert" in options:
     handler = Implicit if "implicit" in options else Secure
     handler.certfile = options["cert"]
 handler.authorizer = authorizer
-handler.auth_failed_timeout = 0
+handler.auth_failed_timeout = float(options.get("refuses-after", 0))
 handler.banner = "ready."
 if os.path.exists(os.path.join(faults, "banner")):
     handler.banner = "first line\nsl1.x.60.0.0123456789abcdef.1.banner\nlast line"
