@@ -21,6 +21,8 @@ int main(int argc, char **argv)
 		prctl(PR_SET_NAME, "semlock"); /* --who and --replace know semlock by this name */
 	if (request.who)
 		who(&request);
+	if (request.held)
+		return run_is_under(&request);
 	if (run_begin(&run, &request) != 0)
 		return run_end(&run);
 	if (run.subreaper.holder > 0)

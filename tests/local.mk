@@ -133,6 +133,7 @@ LOCAL_BATS = \
 	tests/run/log.bats \
 	tests/run/min-hold.bats \
 	tests/run/nested.bats \
+	tests/run/held.bats \
 	tests/methods/on-lost.bats \
 	tests/contrib/check.bats \
 	tests/contrib/perl.bats \

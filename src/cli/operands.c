@@ -118,11 +118,11 @@ static char **read_lock(struct request *request, struct reading *reading, char *
 	if (words[0] == NULL)
 		die(EXIT_USAGE, "what to lock is missing (see --help)");
 	request->label = words[0];
-	if (words[1] == NULL && !request->hold) {
+	if (words[1] == NULL && !request->hold && !request->held) {
 		first->fd = operand_fd(request, words[0]);
 		reading->given |= OPT(FD);
 	} else {
-		if (!request->as_flock && !request->hold)
+		if (!request->as_flock && !request->hold && !request->held)
 			refuse_number_of_fd(words[0]);
 		first->name = words[0];
 	}
@@ -151,7 +151,7 @@ static void read_one_lock(struct request *request, struct reading *reading, char
 		request->command = shell_command(words);
 	else if (words[0] != NULL)
 		request->command = words;
-	if (reading->name != NULL && request->command == NULL && !request->hold)
+	if (reading->name != NULL && request->command == NULL && !request->hold && !request->held)
 		die(EXIT_USAGE, "--name: what to run is missing (see --help)");
 }
 

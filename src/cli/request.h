@@ -43,6 +43,7 @@ struct request {
 	int signal;              /* of --run-timeout; 0: TERM */
 	const char *signal_text; /* as it was named */
 	bool who, json;          /* only look */
+	bool held;               /* only ask: has this process inherited LOCK? */
 };
 
 #endif

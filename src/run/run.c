@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lock/lockset.h"
+#include "owners/owners.h"
 #include "methods/server/locksmith.h"
 #include "report/status_fd.h"
 #include "run/run.h"
@@ -476,4 +477,14 @@ int run_end(struct run *run)
 	if (run->log.fd >= 0)
 		log_write(&run->log, run->request, &run->outcome, run->locks);
 	return outcome_die(&run->outcome, outcome_status(&run->outcome, run->request));
+}
+
+int run_is_under(const struct request *request)
+{
+	const struct lock lock = LOCK_OF(&request->locks[0]);
+	enum nesting nesting;
+	int fd;
+
+	nesting = nesting_inherited(&lock, &fd);
+	return nesting == NESTING_AGAIN || nesting == NESTING_COVERS ? 0 : EXIT_BUSY;
 }

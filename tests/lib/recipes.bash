@@ -47,7 +47,7 @@ behind() {
 
 # self_lock_with LOCK METHOD: the recipe self-lock as ./mine, with another LOCK; METHOD, if any, is "-m METHOD".
 self_lock_with() {
-	sed -e "s|^lock=.*|lock=$1|" -e "s|exec semlock -n|& ${2-}|" -e '1a set -eu' "$RECIPES/self-lock" >mine
+	sed -e "s|^lock=.*|lock=$1|" -e "s|semlock --held|& ${2-}|; s|exec semlock -n|& ${2-}|" -e '1a set -eu' "$RECIPES/self-lock" >mine
 	chmod +x mine
 }
 
