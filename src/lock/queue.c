@@ -248,7 +248,7 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
 	enum trust trust = REMOVED;
-	bool drawn;
+	bool no_tickets = false, drawn;
 
 	if (queue->unusable)
 		return false;
@@ -264,6 +264,7 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 		drawn = queue->places > 0 && !front
 		            ? draw_place(queue, lock, deadline)
 		            : draw_ticket(queue, lock, front, deadline) == 0;
+		no_tickets = !drawn && errno == EINVAL; /* the system has no OFD locks */
 		trust = queuefile_check(queue->fd, lock, &queue->open);
 		if (trust == TRUSTED && queue->full)
 			return false;
@@ -273,6 +274,8 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 			return true;
 		}
 	} while (trust != TRUSTED && close_to_retry(queue, lock, trust));
+	if (no_tickets && trust == TRUSTED)
+		queuefile_remove(lock); /* it is of use to no process */
 	close_queue(queue);
 	return false;
 }

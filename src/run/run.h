@@ -62,8 +62,8 @@ void run_unlocked(struct run *run);
  * that has ended the command. */
 int run_end(struct run *run);
 
-/* --held: has this process inherited the lock that REQUEST names, in a mode that covers the one asked
- * for?  Returns 0 if so, else EXIT_BUSY.  Nothing is taken. */
+/* --held: has this process inherited the lock that REQUEST names, in a mode that covers the one
+ * asked for?  Returns 0 if so, else EXIT_BUSY.  Nothing is taken. */
 int run_is_under(const struct request *request);
 
 #endif

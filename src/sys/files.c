@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,13 +16,25 @@
 #define SYS_close_range 436
 #endif
 
+/* make(1) 4.3 takes the descriptors that MAKEFLAGS names, 3 and 4, for its jobserver, whatever is
+ * open there, and writes to them. */
+static int lowest_of_ours(void)
+{
+	const int above_jobserver = 10;
+
+	return getenv("MAKEFLAGS") != NULL ? above_jobserver : STDERR_FILENO + 1;
+}
+
 int descriptor_above_standard(int fd)
 {
+	const int lowest = lowest_of_ours();
 	int higher, errnum;
 
-	if (fd < 0 || fd > STDERR_FILENO)
+	if (fd < 0 || fd >= lowest)
 		return fd;
-	higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	higher = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+	if (higher < 0 && fd > STDERR_FILENO)
+		return fd; /* RLIMIT_NOFILE is that low */
 	errnum = errno;
 	close(fd);
 	errno = errnum;

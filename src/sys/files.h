@@ -12,9 +12,10 @@
 #include <sys/types.h>
 
 /* Move FD, just opened, above standard error: if the caller has closed 0, 1 or 2, a file opened
- * here must not become the command's standard input or output.  Returns the new descriptor, closed
- * at exec, or -1 with errno set; then FD is closed.  -1, as of a failed open(2), stays -1, and
- * errno as it is. */
+ * here must not become the command's standard input or output.  Where MAKEFLAGS is set, above 9:
+ * the command may be a make(1), which takes what is open as 3 and 4 for its jobserver.  Returns the
+ * new descriptor, closed at exec, or -1 with errno set; then FD is closed.  -1, as of a failed
+ * open(2), stays -1, and errno as it is. */
 int descriptor_above_standard(int fd);
 
 /* A pipe, both ends as above.  Returns 0, or -1 with errno set; then neither is open. */

@@ -13,6 +13,8 @@ CONFIG=${CONFIG:-$SOURCE/build/config.h}
 CRASHABLE=${CRASHABLE:-no}
 PATIENCE=60 # seconds that a test waits for an event: long enough for a slow machine
 declare -gA PID=() COMMAND=()
+# make's own, whatever it was called with: semlock heeds MAKEFLAGS.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 # shellcheck source=tests/lib/watchdog.bash
 source "$SOURCE/tests/lib/watchdog.bash"
 

@@ -56,3 +56,16 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_status 0 "$SEMLOCK" --mode=0640 l true
 	[ "$(stat -c %a l)" = 666 ]
 }
+
+@test "under make(1), whose jobserver is on descriptors 3 and 4, a lock is on none of these" {
+	command -v make >/dev/null || skip "no make"
+	printf '%s\n' 'all: one two' 'one two:' "	'$SEMLOCK' -s a '$SEMLOCK' -s b \$\${MAKE_COMMAND:-make} -f inner" >outer
+	printf '%s\n' 'all: x y z' 'x y z:' '	@echo $@ >>ran' >inner
+	expect_status 0 make -j 3 -f outer
+	[ "$(wc -l <ran)" -eq 6 ]
+	[ ! -s a ] && [ ! -s b ] || complain "make has written into a lock file:" "$(od -c a b)"
+	# shellcheck disable=SC2016 # the inner shell's
+	MAKEFLAGS=x expect_status 0 "$SEMLOCK" a sh -c 'for fd in /proc/$$/fd/*; do [ ! $fd -ef a ] || echo ${fd##*/}; done'
+	[ "$out" -ge 10 ]
+	(ulimit -n 8 && MAKEFLAGS=x expect_status 0 "$SEMLOCK" a true)
+}

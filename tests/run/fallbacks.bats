@@ -299,3 +299,23 @@ refusing() {
 		done
 	done
 }
+
+@test "without OFD locks there are no tickets, and no queue is left in shared memory" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	hold_lock l
+	expect_status 1 strace -f -qq -o trace -e trace=fcntl,linkat,openat -e inject=fcntl:error=EINVAL "$SEMLOCK" -w .3 l true
+	grep -qE '(linkat|O_CREAT).*= [0-9]' trace && grep -q '/dev/shm/semlock' trace || complain "no queue was made: $(cat trace)"
+	left=$(grep -oE '/dev/shm/semlock[^"]*' trace | sort -u)
+	for name in $left; do [ ! -e "$name" ] || complain "$name is left"; done
+	let_go
+}
+
+@test "without /proc, -m rename --init makes its file" {
+	[ -z "${SANITIZED-}" ] || skip "AddressSanitizer reads its options in /proc"
+	namespaces --mount
+	expect_status 0 unshare --mount sh -c 'umount -l /proc && exec "$0" -m rename --init l true' "$SEMLOCK"
+	[ -f l ]
+	[ "$(find . -name '.l.*' | wc -l)" -eq 0 ] || complain "$(ls -A)"
+	expect_status 0 "$SEMLOCK" -n -m rename l true
+}

@@ -66,10 +66,14 @@ static int make_file(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
 	const mode_t mode = lock->spec->create_mode;
-	int fd = publish_set_up(lock, lockdir_create_file(lock, file->temporary, mode), mode),
-	    result = 0;
 	struct stat other;
+	int result = 0;
+	int fd;
 
+	/* Without /proc a file that was made without a name cannot be given one. */
+	if (access("/proc/self/fd", F_OK) != 0)
+		file->named = true;
+	fd = publish_set_up(lock, lockdir_create_file(lock, file->temporary, mode), mode);
 	if (fd < 0)
 		return lockdir_failed(error, ERROR_CREATE, "cannot make the lock file");
 	if (flock_file(fd, TRY, error) == FAILED)
