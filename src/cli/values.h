@@ -16,13 +16,13 @@ const struct method *value_method(const char *name);
 /* -w: ns.  A negative time ends the program with NEGATIVE_STATUS. */
 int64_t value_wait(const char *text, int negative_status);
 
-/* --run-timeout, --kill-after, --min-hold, --stale, --ttl: LEAST ns (0 or 1), or more. */
+/* A number of seconds, with a fraction or a suffix: LEAST ns (0 or 1), or more. */
 int64_t value_duration(const char *option, const char *text, int64_t least);
 
 /* --on-lost: LOST_WARN, or a signal's number. */
 int value_on_lost(const char *text);
 
-/* --signal, --replace, --toggle: a signal's number, from its name or number. */
+/* A signal's number, from its name or number. */
 int value_signal(const char *option, const char *text);
 
 /* The names of the signals that value_signal() knows, with SEPARATOR between them, into TEXT. */
@@ -35,10 +35,10 @@ long value_number(const char *option, const char *text, const char *what, long l
 /* --mode: octal, up to 0777. */
 mode_t value_mode(const char *text);
 
-/* --fd, --status-fd, FD: a descriptor's number, open or not. */
+/* A descriptor's number, open or not. */
 int value_fd(const char *option, const char *text);
 
-/* --start, --length: bytes, up to MOST, with the suffixes of flock(1) (K, KiB: 1024; KB: 1000; up
+/* A number of bytes, up to MOST, with the suffixes of flock(1) (K, KiB: 1024; KB: 1000; up
  * to E). */
 off_t value_size(const char *option, const char *text, off_t most);
 

@@ -335,7 +335,7 @@ static int compare_slots(const void *one, const void *two)
 /* /proc tells of a waiter that has a ticket that it waits; what for, its command line tells. */
 static void name_wish(struct owner *waiter)
 {
-	static const int modes[] = {[WANTS_EXCLUSIVE] = MODE_EXCLUSIVE,
+	static const unsigned modes[] = {[WANTS_EXCLUSIVE] = MODE_EXCLUSIVE,
 	    [WANTS_SHARED] = MODE_SHARED,
 	    [WANTS_SLOT] = MODE_SLOT};
 	const struct process *process = &waiter->process;
