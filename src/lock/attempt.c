@@ -68,6 +68,39 @@ enum outcome attempt_try(struct lock *lock, struct error *error)
 	return attempt_slots(lock, NULL, error);
 }
 
+/* Some five milliseconds.  The process that collects slots may be stopped for longer: the last try
+ * goes past it. */
+COLD static enum outcome insist_on_slots(struct lock *lock, struct error *error)
+{
+	const int64_t pause = MILLISECOND / 2;
+	enum outcome outcome = BUSY;
+
+	for (int tries = 0; tries < 8 && outcome == BUSY; tries++) {
+		nanosleep(&(struct timespec){0, (long)(pause / 2 + attempt_jitter(pause))}, NULL);
+		outcome = attempt_try(lock, error);
+	}
+	if (outcome != BUSY)
+		return outcome;
+	if (TAKES_WHOLE(lock))
+		outcome = lock->spec->method->take(lock, TRY, error);
+	else
+		outcome = TAKEN;
+	if (outcome == TAKEN)
+		outcome = slots_try_past_collector(lock, error);
+	if (outcome != TAKEN)
+		attempt_drop(lock);
+	return outcome;
+}
+
+enum outcome attempt_once(struct lock *lock, struct error *error)
+{
+	enum outcome outcome = attempt_try(lock, error);
+
+	if (outcome != BUSY || lock->spec->slots == 0)
+		return outcome;
+	return insist_on_slots(lock, error);
+}
+
 enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, struct error *error)
 {
 	enum outcome outcome = TAKEN;

@@ -8,6 +8,10 @@
 /* Take LOCK, and a slot of it if it has slots, without sleeping. */
 enum outcome attempt_try(struct lock *lock, struct error *error);
 
+/* The same, for a caller that does not wait.  Slots that another process only tries (-n --take),
+ * and gives back, are looked at again: BUSY says that they are held. */
+enum outcome attempt_once(struct lock *lock, struct error *error);
+
 /* Sleep in the lock call until LOCK is taken; BUSY when DEADLINE has passed.  The caller ends with
  * wakeup_off(). */
 enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, struct error *error);

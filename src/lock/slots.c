@@ -89,6 +89,19 @@ enum outcome slots_try(struct lock *lock, struct error *error)
 	return outcome;
 }
 
+enum outcome slots_try_past_collector(struct lock *lock, struct error *error)
+{
+	enum outcome outcome;
+
+	lock->slot = held_read(lock).slot;
+	if (lock->slot >= 0)
+		return TAKEN;
+	outcome = try_slots(lock, error);
+	if (outcome != TAKEN)
+		slots_drop(lock);
+	return outcome;
+}
+
 /* A caller's descriptor may carry the bytes of several slots, from an earlier lock of the range. */
 void slots_drop(struct lock *lock)
 {

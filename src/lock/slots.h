@@ -13,6 +13,10 @@
  * LOCK->kernel.slots.  BUSY: too few are free, and none is taken. */
 enum outcome slots_try(struct lock *lock, struct error *error);
 
+/* The same, whether or not another process collects slots (--take): for a caller that does not
+ * wait, and so cannot deadlock with it. */
+enum outcome slots_try_past_collector(struct lock *lock, struct error *error);
+
 /* Sleep until a slot is free, and take it; of several, take each as soon as it is free.  BUSY when
  * DEADLINE has passed: what has been collected has to be dropped. */
 enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, struct error *error);

@@ -190,7 +190,7 @@ static enum phase try_first(struct taking *taking, struct error *error)
 	lock->place.queued = taking->queue.fd >= 0;
 	if (lock->place.queued)
 		return wait->try_once ? PHASE_TRY_PAST : PHASE_JOIN;
-	outcome = attempt_try(lock, error);
+	outcome = wait->try_once ? attempt_once(lock, error) : attempt_try(lock, error);
 	if (outcome == BUSY && !wait->try_once)
 		return PHASE_JOIN;
 	return end_with(taking, outcome);
@@ -218,7 +218,7 @@ static enum phase try_past_queue(struct taking *taking, struct error *error)
 
 	if (wait->first || !queue_has_waiter(&taking->queue, lock) ||
 	    conversion_skips_queue(lock, wait))
-		return end_with(taking, attempt_try(lock, error));
+		return end_with(taking, attempt_once(lock, error));
 	outcome = conversion_again(lock, error);
 	if (outcome == BUSY)
 		outcome = take_at_once(lock, error);

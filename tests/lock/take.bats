@@ -136,3 +136,19 @@ slots_of() {
 	refused 64 -j "$SEMLOCK" -m excl -j 2 --take=2 k true
 	[ ! -e k ]
 }
+
+@test "-n is busy only if the slots are: not beside a process that tries, or collects, and is slow" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	under_valgrind && skip "valgrind cannot work under strace"
+	start slow strace -qq -o trace -e trace=fcntl -e inject=fcntl:delay_exit=3000000:when=1 "$SEMLOCK" -n -j 4 --take=2 l true
+	until grep -q F_OFD_SETLK trace 2>/dev/null; do :; done
+	expect_status 0 "$SEMLOCK" -n -j 4 --take=2 l true
+	expect_status 0 "$SEMLOCK" -n -j 4 l true
+	kill -0 "${PID[slow]}"
+	ended slow 0
+	hold_lock -j 4 --take=3 l
+	expect_status 1 "$SEMLOCK" -n -j 4 --take=2 l true
+	expect_status 0 "$SEMLOCK" -n -j 4 l true
+	let_go
+}
