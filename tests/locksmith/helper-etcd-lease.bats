@@ -130,7 +130,7 @@ room() {
 held_past() {
 	local end=$(($(now) + $1 * 1000000000)) notes=0
 	until [ "$(now)" -gt $end ]; do
-		IFS= read -r -t $LINE_SECONDS -u "${SMITH_OUT[$2]}" LINE || return
+		IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[$2]}" LINE || return
 		case $LINE in
 		"HELD deadline="*) ;;
 		"NOTE the server refuses to renew it, so its lease is kept alive: "*"$3"*) notes=$((notes + 1)) ;;

@@ -478,7 +478,7 @@ held_since() {
 	cd "$BATS_TEST_TMPDIR/w"
 	queue_as one -E 7 -w 1000 -s "$lock"
 	queue_as two -j 3 -E 5 "$lock" --
-	cd - >/dev/null
+	cd "$OLDPWD"
 	system=$(system_flock)
 	[ -z "$system" ] || start three "$system" -s -w 1000 l true
 	[ -z "$system" ] || "$PROBE" blocked "${PID[three]}"
