@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "owners/sources.h"
+#include "report/text.h"
 
 void moment_text(int64_t moment, char *text, size_t size)
 {
@@ -176,32 +177,16 @@ static bool same_command(const struct process *one, const struct process *other)
 	       memcmp(one->command, other->command, one->command_length) == 0;
 }
 
-/* "--hold", "--hold=PID", or a part of that name, in the command line of PROCESS; or NULL. */
-static const char *hold_option(const struct process *process)
-{
-	for (size_t i = 0; i < process->command_length; i += strlen(process->command + i) + 1)
-		if (strncmp(process->command + i, "--ho", 4) == 0)
-			return process->command + i;
-	return NULL;
-}
-
-/* The placeholder runs no program and so has semlock's name and arguments: --hold=PID names the
- * process; else it is semlock's parent. */
 pid_t owner_caller_of_hold(const struct owner *holder)
 {
-	const struct process *child = &holder->process;
-	const char *option = hold_option(child), *equals;
-	struct process semlock;
+	const char *name = holder->process.name;
+	const size_t length = sizeof PLACEHOLDER_NAME - 1;
+	long caller;
 
-	if (option == NULL || holder->supervisor == child->pid ||
-	    (holder->supervisor == 0 ? strcmp(child->name, "semlock") != 0
-				     : !process_read(holder->supervisor, &semlock) ||
-					   !same_command(&semlock, child)))
+	if (strncmp(name, PLACEHOLDER_NAME, length) != 0)
 		return 0;
-	equals = strchr(option, '=');
-	return equals != NULL            ? (pid_t)strtol(equals + 1, NULL, 10)
-	       : holder->supervisor == 0 ? 1
-	                                 : semlock.parent;
+	caller = text_number(name + length, INT_MAX);
+	return caller > 1 ? (pid_t)caller : 1;
 }
 
 /* The process that asks, or its subreaper: with -o, semlock is two processes. */

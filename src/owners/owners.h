@@ -14,6 +14,9 @@
 /* The name of a process that shows a wait, and is a child of the semlock that waits. */
 #define OBSERVER_NAME "semlock-shows"
 
+/* The name of the process that holds a lock for another (--hold), with that one's PID behind it. */
+#define PLACEHOLDER_NAME "semlock>"
+
 /* A process through which a lock is held: most often semlock or its command, which share it. */
 struct member {
 	pid_t pid;

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "owners/owners.h"
 #include "run/hold.h"
 #include "lock/lock.h"
 #include "report/error.h"
@@ -86,12 +88,15 @@ noreturn void hold_until_end(const struct hold *hold)
 {
 	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");
 	char line[128 + SLOTS_MOST * sizeof "4095"], bytes[512];
+	char name[32];
 	struct pollfd ends[2];
 	ssize_t got;
 	int length = snprintf(line, sizeof line, "OK%s%s%s%s\n",
 	    slot == NULL ? "" : " slot=", slot == NULL ? "" : slot,
 	    token == NULL ? "" : " token=", token == NULL ? "" : token);
 
+	snprintf(name, sizeof name, PLACEHOLDER_NAME "%ld", (long)(hold->pid > 0 ? hold->pid : 0));
+	prctl(PR_SET_NAME, name); /* --who and --replace know it by that */
 	if (write(STDOUT_FILENO, line, (size_t)length) != length) {
 		complain(
 		    "cannot write to standard output, which is to say that the lock is held: %s",

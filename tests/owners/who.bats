@@ -134,13 +134,16 @@ json() {
 		eventually grep -q OK said
 		table -m $method l
 		[ "$(column 2 held)" = "${PID[script]}" ] || complain "$out"
+		# of the processes that have semlock's words, one says for which process it stands
+		pgrep -f -- "--hold.* -m $method l" | xargs -I{} cat /proc/{}/comm >names 2>/dev/null || :
+		[ "$(grep -cx "semlock>${PID[script]}" names)" -eq 1 ] || complain "$(cat names)"
 		refused 1 "held by ${PID[script]} (bash -c " "$SEMLOCK" -v -n -m $method l true
 		json -m $method l
 		grep -qx "\[0\].holders\[0\].pid number ${PID[script]}" .flat
 		exec {down}>&-
 		ended script 0
 		expect_status 0 "$SEMLOCK" -n -m $method l true
-		rm -f l said script.*
+		rm -f l said names script.*
 	done
 }
 
