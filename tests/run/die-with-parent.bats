@@ -261,6 +261,36 @@ while True:
 	done
 }
 
+@test "the end of the thread that has started it continues no stopped semlock" {
+	cat >threads.py <<-'END'
+		import os, subprocess, sys, threading, time
+		def begin():
+		    global child
+		    child = subprocess.Popen(sys.argv[1:], preexec_fn=os.setpgrp)
+		    open("outer", "w").write(str(child.pid))
+		    while not os.path.exists("go"): time.sleep(.01)
+		thread = threading.Thread(target=begin)
+		thread.start()
+		other = threading.Thread(target=time.sleep, args=(1000,), daemon=True)
+		other.start()
+		thread.join()
+		time.sleep(.3)
+		open("gone", "w").close()
+		sys.exit(child.wait())
+	END
+	fifos parent
+	start parent /usr/bin/python3 threads.py "$SEMLOCK" --die-with-parent l "$PROBE" hold parent.up parent.down
+	ready parent
+	kill -TSTP "${COMMAND[parent]}"
+	"$PROBE" state "$(cat outer)" T
+	: >go
+	eventually [ -e gone ]
+	"$PROBE" state "$(cat outer)" T
+	"$PROBE" state "${COMMAND[parent]}" T
+	kill -CONT -- "-$(cat outer)" "${COMMAND[parent]}"
+	let_go parent
+}
+
 # A shell that has ended by the time at which semlock asks for its parent: the file is written after that.
 @test "--die-with-parent=PID: a parent that has ended before semlock's first lines is noticed" {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
