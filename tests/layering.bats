@@ -253,6 +253,37 @@ changeable() {
 	[ "$(grep -rhoE --include='*.[ch]' '[(,] *const struct wait_options \*' . | wc -l)" -ge 10 ]
 }
 
+# misplaced: the functions that are declared neither in a header of their file's name, nor in their room's header under a
+# heading (---- file.c: ... ----) that names their file.
+misplaced() {
+	find . -name '*.c' -o -name '*.h' | sort | xargs awk '
+		function name(line) { sub(/\(.*/, "", line); sub(/.*[ *]/, "", line); return line }
+		function base(path) { sub(/.*\//, "", path); sub(/\.[ch]$/, "", path); return path }
+		FNR == 1 { heading = "" }
+		/^\/\* ---- / { heading = $0 }
+		/^(static|typedef|extern|struct [a-z_]+;|enum [a-z_]+;|#|\/|\})/ || !/^[A-Za-z_][A-Za-z_0-9 *]* \**[a-z_0-9]+\(/ { next }
+		FILENAME ~ /\.c$/ && !/;$/ { defined[name($0)] = FILENAME }
+		FILENAME ~ /\.h$/ { declared[FILENAME " " name($0)] = heading }
+		END {
+			for (pair in declared) {
+				split(pair, part, " ")
+				file = defined[part[2]]
+				if (file != "" && base(file) != base(part[1]) && index(declared[pair], " " base(file) ".c") == 0)
+					print part[1] " declares " part[2] " of " file
+			}
+		}' | sort
+}
+
+@test "a function is declared in the header of its file, or under a heading that names it" {
+	misplaced | clean "elsewhere:"
+	mkdir "$BATS_TEST_TMPDIR/tree"
+	cp -R . "$BATS_TEST_TMPDIR/tree/src"
+	cd "$BATS_TEST_TMPDIR/tree/src"
+	echo 'int queue_open_all(void);' >>lock/slots.h
+	printf 'int queue_open_all(void)\n{\n\treturn 0;\n}\n' >>lock/queue.c
+	[ "$(misplaced)" = "./lock/slots.h declares queue_open_all of ./lock/queue.c" ]
+}
+
 # pointers: "FILE MEMBER" for each member of a structure that is a function pointer.
 pointers() {
 	find . -name '*.[ch]' -exec awk '

@@ -72,6 +72,8 @@ struct owners {
 	enum seen seen;
 };
 
+/* ---- owners_list.c: questions about the list ---- */
+
 /* Does a process hold the lock, as far as is known?  The dead hold nothing. */
 bool owners_held(const struct owners *found);
 
@@ -86,7 +88,7 @@ unsigned owners_kinds(const struct lock *lock);
 
 void owners_forget(struct owners *found);
 
-/* ---- owners_terms.c: the search ---- */
+/* ---- owners_look.c, snapshot.c: the search ---- */
 
 /* Is /proc/locks read?  Each read of it stops all locking of files on this machine for a moment,
  * and it tells less than the descriptors of the processes do: who has taken a lock that no process
@@ -196,7 +198,7 @@ bool owners_for_text(struct owners *found, const struct lock *lock, struct searc
 /* Both, briefly: the holder of LOCK at this moment, in TEXT; OTHERWISE if none is found. */
 void holder_text(const struct lock *lock, const char *otherwise, char *text, size_t size);
 
-/* ---- nested locks ---- */
+/* ---- owners_look.c: nested locks ---- */
 
 enum nesting {
 	NESTING_NONE,   /* nothing of LOCK's file is locked by what this process has inherited */

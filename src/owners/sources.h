@@ -48,7 +48,9 @@ extern const struct source kernel_source; /* kernel_owners.c */
 extern const struct source record_source; /* record_owners.c: locks made of files */
 extern const struct source server_source; /* server_owners.c */
 
-/* kernel_nesting.c */
+/* ---- kernel_nesting.c ---- */
+
+/* The kernel source's INHERITED. */
 enum nesting kernel_nesting(const struct lock *lock, int *fd);
 
 /* ---- snapshot.c: what /proc says of one lock ---- */
@@ -121,7 +123,9 @@ int kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned 
  * is to take it for a moment. */
 bool kernel_owner_outside(const char *path, unsigned kinds);
 
-/* waiters.c: add LOCK's waiters to FOUND, in the order of their turns: first those in the kernel's
+/* ---- waiters.c ---- */
+
+/* Add LOCK's waiters to FOUND, in the order of their turns: first those in the kernel's
  * own queue, if SNAPSHOT has a list of them (the first of semlock's queue, and programs that do not
  * know that queue), then by their tickets. */
 void waiters_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
