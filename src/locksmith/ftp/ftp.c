@@ -74,10 +74,12 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct error *e
 	dirlock_path(lock, next.name, to);
 	reply = lock->remote.ops->rename(&lock->remote, from, to);
 	if (reply != REPLY_DONE) {
-		const char *reason =
-		    reply == REPLY_REFUSED ? lock->remote.text : lock->remote.error.text;
-
-		error_plain(error, ERROR_LOST, "%s", reason);
+		if (reply == REPLY_REFUSED)
+			error_plain(error, ERROR_LOST, "the server refuses its heartbeat: %s",
+			    lock->remote.text);
+		else
+			error_plain(error, ERROR_LOST, "the server did not answer in time: %s",
+			    lock->remote.error.text);
 		/* The reply was lost, the sign broken, or the request refused for once: look. */
 		if (dirlock_look(lock) != REPLY_DONE ||
 		    listing_find(&lock->listing, lock->mine.name) != NULL)
