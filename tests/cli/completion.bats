@@ -91,7 +91,7 @@ all_complete() {
 	set --
 	for option in $(long no) $(long optional) $(short no); do
 		case $option in
-		--who | --hold | --help | --version | --command | -c | -h | -V) ;;
+		--who | --held | --hold | --help | --version | --command | -c | -h | -V) ;;
 		*) set -- "$@" "semlock $option a.lock fals" ;;
 		esac
 	done
@@ -187,6 +187,8 @@ sees() {
 	completes "semlock -s --file=a." a.lock
 	completes "semlock --who a.lock a." a.lock
 	completes "semlock --hold a." a.lock
+	completes "semlock --held a." a.lock
+	completes "semlock --held a.lock a." a.lock
 	all_complete
 }
 

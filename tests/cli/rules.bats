@@ -15,6 +15,8 @@ command_lines() {
 		--json L true
 		--who -n L
 		--who --fcntl
+		--held L true
+		--held -n L
 		--init L true
 		--stale=1 L true
 		--on-lost=warn L true
