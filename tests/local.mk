@@ -119,6 +119,7 @@ LOCAL_BATS = \
 	tests/run/hold.bats \
 	tests/owners/forged.bats \
 	tests/methods/hostile-files.bats \
+	tests/methods/published-faults.bats \
 	tests/lock/hostile.bats \
 	tests/methods/interoperation.bats \
 	tests/run/job-control.bats \

@@ -55,7 +55,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 		echo "$SEMLOCK_LOCK" >variable
 		read -r _ <go
 		./script touch ran
-		echo $? >done
+		echo $? >ended
 	END
 	chmod 755 script daemon
 	# shellcheck disable=SC2016 # the inner shell's
@@ -64,9 +64,9 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	eventually "$SEMLOCK" -n ./script true
 	hold_lock ./script
 	echo >go
-	eventually test -s done
+	eventually test -s ended
 	[ "$(cat variable)" = ./script ]
-	[ "$(cat done)" -eq 1 ] || complain "the daemon's script ended with $(cat done)"
+	[ "$(cat ended)" -eq 1 ] || complain "the daemon's script ended with $(cat ended)"
 	[ ! -e ran ] || complain "the daemon's script ran beside another holder"
 	let_go
 }
