@@ -47,6 +47,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/methods/server/server.c src/methods/server/server.h \
 	src/methods/server/server_inherited.c src/methods/server/server_inherited.h \
 	src/methods/table.c src/methods/table.h \
+	src/owners/hold_id.c src/owners/hold_id.h \
 	src/owners/kernel_nesting.c \
 	src/owners/kernel_owners.c \
 	src/owners/open_locks.c \
@@ -69,11 +70,15 @@ SEMLOCK_PARTS_SOURCES = \
 	src/report/status_fd.c src/report/status_fd.h \
 	src/report/text.c src/report/text.h \
 	src/run/acquire.c src/run/acquire.h \
+	src/run/caller_fds.c src/run/caller_fds.h \
+	src/run/detach.c src/run/detach.h \
 	src/run/hold.c src/run/hold.h \
 	src/run/hold_time.c src/run/hold_time.h \
+	src/run/keeper.c src/run/keeper.h \
 	src/run/log.c src/run/log.h \
 	src/run/observer.c src/run/observer.h \
 	src/run/outcome.c src/run/outcome.h \
+	src/run/release.c src/run/release.h \
 	src/run/run.c src/run/run.h \
 	src/run/start.c src/run/start.h \
 	src/run/subreaper.c src/run/subreaper.h \

@@ -7,6 +7,8 @@
 #include <sys/prctl.h>
 
 #include "run/acquire.h"
+#include "run/detach.h"
+#include "run/release.h"
 #include "run/run.h"
 #include "run/who.h"
 #include "cli/read_request.h"
@@ -23,8 +25,12 @@ int main(int argc, char **argv)
 		who(&request);
 	if (request.held)
 		return run_is_under(&request);
+	if (request.release != NULL)
+		return release_hold(&request);
 	if (run_begin(&run, &request) != 0)
 		return run_end(&run);
+	if (run.detachment.is_front)
+		return detach_front(&run.detachment, &request);
 	if (run.subreaper.holder > 0)
 		return run_watch(&run);
 	if (request.unlock) {

@@ -152,7 +152,7 @@ answers() {
 @test "only the command line and --who may end the program; all else returns a status" {
 	grep -rnE '\b(die|exit)\(' --include='*.c' --exclude=who.c main.c run preempt owners methods lock sys | clean "these end the program:"
 	grep -rlE '\b_exit\(' --include='*.c' . |
-		grep -vE '^\./(run/(acquire|hold|observer|start|subreaper)|methods/server/locksmith|sys/signals|locksmith/.*)\.c$' |
+		grep -vE '^\./(run/(acquire|hold|keeper|observer|start|subreaper)|methods/server/locksmith|sys/signals|locksmith/.*)\.c$' |
 		clean "these end a process:"
 }
 

@@ -14,6 +14,7 @@ enum fact {
 	COMMAND, /* there is one */
 	/* neither a command nor --hold: the caller's descriptor is locked, and left so */
 	ENDS_AT_ONCE,
+	NO_OWNER,        /* --hold has no PID */
 	UNLOCKS_A_NAME,  /* with -u LOCK is no descriptor; flock(1) has a use for that */
 	LOCKS_NO_FD,     /* the method cannot lock a descriptor */
 	HAS_NO_MODE,     /* what it makes has no permissions */
@@ -42,6 +43,7 @@ static uint64_t facts_of(const struct request *request, const struct reading *re
 
 	return fact_if(request->nlocks == 0, NO_LOCK) | fact_if(request->command != NULL, COMMAND) |
 	       fact_if(request->command == NULL && !request->hold, ENDS_AT_ONCE) |
+	       fact_if(request->owner == 0, NO_OWNER) |
 	       fact_if(!by_fd && !request->as_flock, UNLOCKS_A_NAME) |
 	       fact_if((method->can & CAN_FD) == 0, LOCKS_NO_FD) |
 	       fact_if(method->family == OF_FILES && (method->can & CAN_MODE) == 0, HAS_NO_MODE) |

@@ -100,6 +100,11 @@ static void refuse_number_of_fd(const char *word)
 		    word, word, word, word);
 }
 
+static bool needs_no_command(const struct request *request)
+{
+	return request->hold || request->held || request->release != NULL;
+}
+
 /* Read what is to be locked.  Returns the words behind it. */
 static char **read_lock(struct request *request, struct reading *reading, char **words)
 {
@@ -118,11 +123,11 @@ static char **read_lock(struct request *request, struct reading *reading, char *
 	if (words[0] == NULL)
 		die(EXIT_USAGE, "what to lock is missing (see --help)");
 	request->label = words[0];
-	if (words[1] == NULL && !request->hold && !request->held) {
+	if (words[1] == NULL && !needs_no_command(request)) {
 		first->fd = operand_fd(request, words[0]);
 		reading->given |= OPT(FD);
 	} else {
-		if (!request->as_flock && !request->hold && !request->held)
+		if (!request->as_flock && !needs_no_command(request))
 			refuse_number_of_fd(words[0]);
 		first->name = words[0];
 	}
@@ -151,7 +156,7 @@ static void read_one_lock(struct request *request, struct reading *reading, char
 		request->command = shell_command(words);
 	else if (words[0] != NULL)
 		request->command = words;
-	if (reading->name != NULL && request->command == NULL && !request->hold && !request->held)
+	if (reading->name != NULL && request->command == NULL && !needs_no_command(request))
 		die(EXIT_USAGE, "--name: what to run is missing (see --help)");
 }
 

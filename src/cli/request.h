@@ -26,8 +26,10 @@ struct request {
 	int busy_status;
 	char **command; /* NULL: only lock the descriptor */
 	bool close_fd, become;
-	bool hold;   /* no command: hold until the end of input ... */
-	pid_t owner; /* ... or of this process; 0: of our parent */
+	bool hold;           /* no command: hold until the end of input ... */
+	pid_t owner;         /* ... or of this process; 0: of our parent */
+	bool detach;         /* in the background */
+	const char *release; /* the ID of a hold in the background that is to end; NULL */
 	bool dies_with_parent;
 	pid_t parent;    /* which it dies with; 0: the process that started it */
 	const char *log; /* a file's name; NULL */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "owners/hold_id.h"
 #include "preempt/preempt.h"
 #include "preempt/target_list.h"
 #include "preempt/targets.h"
@@ -117,10 +118,15 @@ static int refuse_placeholder(struct preemption *state, const struct owner *hold
 {
 	pid_t pid = owner_caller_of_hold(holder);
 	struct process caller;
-	char command[80];
+	char command[80], id[HOLD_ID_SIZE];
 
 	if (pid == 0)
 		return 0;
+	if (holder->supervisor > 0 && hold_id_find(holder->supervisor, id))
+		return error_plain(state->error, ERROR_UNAVAILABLE,
+		    "cannot stop the holder: process %ld has it by semlock --hold, in the "
+		    "background; to end that: semlock --release=%s %s",
+		    (long)pid, id, state->request->label);
 	if (pid == 1 || !process_read(pid, &caller))
 		return error_plain(state->error, ERROR_UNAVAILABLE,
 		    "cannot stop the holder: a program has it by semlock --hold, and would run on "

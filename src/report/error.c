@@ -19,6 +19,18 @@ void report_as(const char *name)
 	program = name;
 }
 
+static bool relayed_to_terminal;
+
+void report_to_terminal(void)
+{
+	relayed_to_terminal = true;
+}
+
+bool report_is_on_terminal(void)
+{
+	return relayed_to_terminal || isatty(STDERR_FILENO);
+}
+
 int exit_status_of(enum kind kind)
 {
 	switch (kind) {

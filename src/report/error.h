@@ -4,6 +4,7 @@
 #define SEMLOCK_REPORT_ERROR_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdnoreturn.h>
 #include <unistd.h>
 
@@ -85,6 +86,11 @@ COLD void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Print a line on standard output, buffered; control characters are replaced. */
 void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* Standard error is a pipe, from which a terminal gets what is written; and is it a terminal,
+ * either way? */
+void report_to_terminal(void);
+bool report_is_on_terminal(void);
 
 /* complain(), then exit(3) with STATUS.  For the command line (cli/), --who (owners/) alone. */
 COLD noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);

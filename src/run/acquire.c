@@ -181,7 +181,10 @@ static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 	acquisition->said = true;
 	if (request->log != NULL)
 		acquisition->run->log.place = taking_place(&acquisition->taking);
-	observer_start(&acquisition->show, lock);
+	if (request->detach)
+		hold_waits((unsigned)(lock - acquisition->run->locks));
+	else
+		observer_start(&acquisition->show, lock);
 }
 
 /* The wait for LOCK begins, unless what this process has inherited would make it wait for ever. */
@@ -216,17 +219,11 @@ static struct wait_options wait_of(const struct request *request)
 
 static void begin(struct acquisition *acquisition, struct run *run)
 {
-	const struct request *request = run->request;
-	const bool in_own_words = !request->as_flock;
-
 	*acquisition = (struct acquisition){
 	    .run = run,
-	    .request = request,
-	    .wait = wait_of(request),
-	    .show.messages = in_own_words && request->verbose,
-	    .show.line = in_own_words && !request->verbose && !request->quiet,
-	    /* most holders that are stopped end within it */
-	    .show.delay = request->preempt != PREEMPT_NOT ? SECOND : 0,
+	    .request = run->request,
+	    .wait = wait_of(run->request),
+	    .show = show_of(run->request),
 	};
 	acquisition->show.deadline = acquisition->wait.deadline;
 }

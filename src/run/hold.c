@@ -13,6 +13,7 @@
 
 #include "owners/owners.h"
 #include "run/hold.h"
+#include "run/keeper.h"
 #include "lock/lock.h"
 #include "report/error.h"
 #include "sys/files.h"
@@ -79,6 +80,14 @@ int hold_for(struct hold *hold, pid_t owner, struct error *error)
 	return 0;
 }
 
+void hold_waits(unsigned i)
+{
+	char line[64];
+	int length = snprintf(line, sizeof line, KEEPER_WAITS " %u %ld\n", i, (long)getpid());
+
+	write_without_sigpipe(STDOUT_FILENO, line, (size_t)length);
+}
+
 void hold_taken(struct hold *hold)
 {
 	atomic_store(&hold->taken, true);
@@ -89,13 +98,24 @@ noreturn void hold_until_end(const struct hold *hold)
 	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");
 	char line[128 + SLOTS_MOST * sizeof "4095"], bytes[512];
 	char name[32];
+	const sigset_t term = signals_only(SIGTERM);
 	struct pollfd ends[2];
 	ssize_t got;
-	int length = snprintf(line, sizeof line, "OK%s%s%s%s\n",
+	pid_t shown;
+	int length;
+
+	if (hold->caller != NULL) {
+		caller_leave(hold->caller);
+		/* --run-timeout ends it by SIGTERM, which the caller may have ignored or blocked */
+		signal(SIGTERM, SIG_DFL);
+		sigprocmask(SIG_UNBLOCK, &term, NULL);
+	}
+	length = snprintf(line, sizeof line, "OK%s%s%s%s\n",
 	    slot == NULL ? "" : " slot=", slot == NULL ? "" : slot,
 	    token == NULL ? "" : " token=", token == NULL ? "" : token);
 
-	snprintf(name, sizeof name, PLACEHOLDER_NAME "%ld", (long)(hold->pid > 0 ? hold->pid : 0));
+	shown = hold->owner > 0 ? hold->owner : hold->pid;
+	snprintf(name, sizeof name, PLACEHOLDER_NAME "%ld", (long)(shown > 0 ? shown : 0));
 	prctl(PR_SET_NAME, name); /* --who and --replace know it by that */
 	if (write(STDOUT_FILENO, line, (size_t)length) != length) {
 		complain(

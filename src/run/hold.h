@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "report/error.h"
+#include "run/caller_fds.h"
 
 /* A child of the owner may keep the other end of standard input open long after the owner's end:
  * the end of input is not enough. */
@@ -17,12 +18,19 @@ struct hold {
 	pid_t pid;   /* 0: outside this PID namespace: its end cannot be seen; -1: it has ended */
 	int process; /* a pidfd, readable at its end; -1: none */
 	atomic_bool taken;
+	/* --detach: the process that --who names, where that is not PID; 0: none */
+	pid_t owner;
+	/* --detach: what the placeholder closes; NULL */
+	const struct caller_fds *caller;
 };
 
 /* Before the wait: until hold_taken(), semlock ends as by SIGTERM when standard input is hung up or
  * the process OWNER (0: the parent) has ended.  HOLD must stay where it is.  Returns 0, or -1 with
  * ERROR filled when there is no such process. */
 int hold_for(struct hold *hold, pid_t owner, struct error *error);
+
+/* --detach: the wait for lock number I of the request begins; the front is to show it. */
+void hold_waits(unsigned i);
 
 /* The lock is held: from now on, hold_until_end() alone ends semlock. */
 void hold_taken(struct hold *hold);

@@ -255,7 +255,7 @@ _Noreturn static void observe(struct view *view, const struct lock *lock)
 	view->lock = LOCK_OF(lock->spec);
 	view->lock.server.text = lock->server.text;
 	view->terms = SEARCH_TO_OBSERVE;
-	view->terms.asker = view->waiter;
+	view->terms.asker = view->show.asker > 0 ? view->show.asker : view->waiter;
 	if (view->again && view->show.messages)
 		sleep_for(next_message(view) - clock_now());
 	else if (view->show.delay > 0)
@@ -340,6 +340,19 @@ void observer_end(void)
 		return;
 	end_observer();
 	set_handlers(obey, SIG_DFL);
+}
+
+struct show show_of(const struct request *request)
+{
+	const bool in_own_words = !request->as_flock;
+
+	return (struct show){
+	    .messages = in_own_words && request->verbose,
+	    .line = in_own_words && !request->verbose && !request->quiet,
+	    .deadline = request->wait >= 0 ? deadline_after(request->wait) : deadline_never(),
+	    /* most holders that are stopped end within it */
+	    .delay = request->preempt != PREEMPT_NOT ? SECOND : 0,
+	};
 }
 
 static bool is_terminal(void)

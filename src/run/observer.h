@@ -19,7 +19,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "cli/request.h"
 #include "lock/lock.h"
 #include "sys/deadline.h"
 
@@ -29,7 +31,11 @@ struct show {
 	bool line;                /* on a terminal */
 	struct deadline deadline; /* of the wait */
 	int64_t delay;            /* ns until the first look */
+	pid_t asker;              /* the process that waits; 0: this one */
 };
+
+/* What is to be shown of REQUEST's wait, if it begins now. */
+struct show show_of(const struct request *request);
 
 /* The wait for LOCK begins, or goes on for another lock or after another word of its server: have
  * it shown, if that is wanted.  Without a process or memory for the observer, nothing is shown. */

@@ -109,7 +109,7 @@ void outcome_busy(struct run_outcome *outcome, const struct request *request,
 	if (request->as_flock) {
 		if (request->verbose)
 			complain("%s", busy_words[reason].as_flock);
-	} else if (!request->quiet && (request->verbose || isatty(STDERR_FILENO))) {
+	} else if (!request->quiet && (request->verbose || report_is_on_terminal())) {
 		holder_text(lock, busy_words[reason].text, text, sizeof text);
 		complain("%s: %s%s", messages_label(request, lock), text, busy_words[reason].more);
 	}

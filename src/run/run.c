@@ -38,7 +38,9 @@ static bool is_held_by_semlock(const struct request *request)
 
 static bool dies_with_semlock(const struct request *request)
 {
-	return is_held_by_semlock(request) || request->spec.method->family == ON_SERVER;
+	/* the keeper of a hold in the background knows the holder alone */
+	return is_held_by_semlock(request) || request->spec.method->family == ON_SERVER ||
+	       request->detach;
 }
 
 /* Is the command to be ended at a certain time? */
@@ -139,6 +141,10 @@ static int begin(struct run *run, struct error *error)
 {
 	const struct request *request = run->request;
 
+	if (request->detach && detach_start(&run->detachment, request, error) != 0)
+		return -1;
+	if (run->detachment.is_front)
+		return 0;
 	if (request->log != NULL && log_open(&run->log, request, error) != 0)
 		return -1;
 	if (request->dies_with_parent && !parent_watch(request->parent))
@@ -152,7 +158,14 @@ static int begin(struct run *run, struct error *error)
 	if (make_locks(run, error) != 0)
 		return -1;
 	make_command(run);
-	return request->hold ? hold_for(&run->hold, request->owner, error) : 0;
+	if (!request->hold)
+		return 0;
+	if (request->detach) {
+		run->hold.owner = request->owner;
+		run->hold.caller = &run->detachment.caller;
+	}
+	/* in the background, it holds for the keeper, its parent, which knows the owner */
+	return hold_for(&run->hold, request->detach ? 0 : request->owner, error);
 }
 
 int run_begin(struct run *run, const struct request *request)
@@ -360,7 +373,8 @@ void run_command(struct run *run)
 
 	if (request->hold)
 		hold_taken(&run->hold);
-	if (prepare_command(run, &error) != 0) {
+	if ((request->detach && detach_leave(&run->detachment, request, &error) != 0) ||
+	    prepare_command(run, &error) != 0) {
 		outcome_failed(&run->outcome, request, NULL, &error);
 		return;
 	}

@@ -6,6 +6,7 @@
 
 #include "cli/request.h"
 #include "lock/lock.h"
+#include "run/detach.h"
 #include "run/hold.h"
 #include "run/hold_time.h"
 #include "run/log.h"
@@ -25,6 +26,7 @@ struct run {
 	struct subreaper subreaper;
 	struct run_log log;
 	struct hold hold;
+	struct detachment detachment;
 	struct lock *locks; /* as many as REQUEST names */
 	enum run_locks holds;
 	struct child child; /* what a lock's record has to know of COMMAND */

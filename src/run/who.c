@@ -14,6 +14,7 @@
 
 #include "cli/other_semlock.h"
 #include "methods/server/scheme.h"
+#include "owners/hold_id.h"
 #include "owners/owners.h"
 #include "report/text.h"
 #include "run/who.h"
@@ -180,7 +181,7 @@ static void print_row(const struct owner *owner, size_t turn, size_t width)
 	static const char ranks[][sizeof "held"] =
 	    {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
 	char command[5 * MOST_COLUMNS];
-	char rank[16], pid[24] = "?", user[11], mode[16], since[32], age[16];
+	char rank[16], pid[24] = "?", user[11], mode[16], since[32], age[16], id[HOLD_ID_SIZE];
 	size_t columns = width - 1 - OTHER_COLUMNS;
 
 	snprintf(rank, sizeof rank, "%s", ranks[owner->verdict]);
@@ -197,6 +198,8 @@ static void print_row(const struct owner *owner, size_t turn, size_t width)
 	command_text(owner, columns, command, sizeof command);
 	add_directory(owner, columns, command, sizeof command);
 	print_line("%4s %8s %-8s %-9s %-12s %4s %s", rank, pid, user, mode, since, age, command);
+	if (owner->supervisor > 0 && hold_id_find(owner->supervisor, id))
+		print_line("     in the background: --release=%s", id);
 }
 
 static const char *state_of(const char *label, const struct owners *found)
@@ -265,13 +268,15 @@ static void json_owner(const struct owner *owner)
 	    {[ALIVE] = "true", [DEAD] = "false", [UNKNOWN] = "null"};
 	static const char *const modes[] = {NULL, "exclusive", "shared", "slot"};
 	const struct process *process = &owner->process;
-	char host[256] = "", user[64], directory[PATH_MAX];
+	char host[256] = "", user[64], directory[PATH_MAX], id[HOLD_ID_SIZE];
 
 	gethostname(host, sizeof host - 1);
 	user_text(process, user, sizeof user);
 	printf("{");
 	json_number(stdout, "pid", process->pid, process->pid != 0);
 	json_number(stdout, "watcher", owner->supervisor, owner->supervisor != 0);
+	json_text(stdout, "id",
+	    owner->supervisor > 0 && hold_id_find(owner->supervisor, id) ? id : NULL);
 	json_number(stdout, "taker", owner->taker, owner->taker != 0);
 	json_number(stdout, "uid", (long long)process->user,
 	    process->pid != 0 && process->user != (uid_t)-1);

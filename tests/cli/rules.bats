@@ -36,6 +36,11 @@ command_lines() {
 		--hold --fd 8
 		--hold --nested L
 		--hold --run-timeout=1 L
+		--detach L true
+		--hold --detach L
+		--hold=1 --detach --signal=INT L
+		--release=1 -n L
+		--release=1 L true
 		-n --replace L true
 		--replace -f L2 L true
 		--toggle 8

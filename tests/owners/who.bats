@@ -520,6 +520,7 @@ held_since() {
 		L.holders[].command[] string
 		L.holders[].cwd string
 		L.holders[].host string
+		L.holders[].id null
 		L.holders[].last_slot null
 		L.holders[].length null
 		L.holders[].method string
@@ -542,6 +543,7 @@ held_since() {
 		L.waiters[].command[] string
 		L.waiters[].cwd string
 		L.waiters[].host string
+		L.waiters[].id null
 		L.waiters[].last_slot null
 		L.waiters[].length null
 		L.waiters[].method string

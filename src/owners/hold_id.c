@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "owners/hold_id.h"
+#include "sys/process.h"
+
+#define SOCKET_PREFIX "semlock-hold-"
+
+enum { RANDOM_DIGITS = 8 };
+
+/* getrandom(2) is of Linux 3.17. */
+static bool random_number(uint32_t *number)
+{
+	ssize_t got = -1;
+	int fd;
+
+#ifdef SYS_getrandom
+	got = syscall(SYS_getrandom, number, sizeof *number, 0);
+#endif
+	if (got == (ssize_t)sizeof *number)
+		return true;
+	fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	got = read(fd, number, sizeof *number);
+	close(fd);
+	return got == (ssize_t)sizeof *number;
+}
+
+int hold_id_make(char text[HOLD_ID_SIZE], struct error *error)
+{
+	struct procfs_stat self;
+	uint32_t number;
+
+	if (!random_number(&number))
+		return error_set(error, ERROR_SYSTEM, "cannot read random bytes");
+	if (!process_numbers_ours() || !process_stat(getpid(), &self))
+		self.started = 0;
+	snprintf(text, HOLD_ID_SIZE, "%ld-%llu-%08lx", (long)getpid(), self.started,
+	    (unsigned long)number);
+	return 0;
+}
+
+bool hold_id_parse(const char *text, struct hold_id *id)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text) || strlen(text) >= HOLD_ID_SIZE)
+		return false;
+	id->pid = (pid_t)strtol(text, &end, 10);
+	if (id->pid <= 0 || end[0] != '-' || !isdigit((unsigned char)end[1]))
+		return false;
+	id->started = strtoull(end + 1, &end, 10);
+	return end[0] == '-' && strlen(end + 1) == RANDOM_DIGITS &&
+	       strspn(end + 1, "0123456789abcdef") == RANDOM_DIGITS;
+}
+
+socklen_t hold_id_address(const char *text, struct sockaddr_un *address)
+{
+	const int length =
+	    snprintf(address->sun_path + 1, sizeof address->sun_path - 1, SOCKET_PREFIX "%s", text);
+
+	address->sun_family = AF_UNIX;
+	address->sun_path[0] = '\0';
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+/* The sockets of this network namespace, an abstract one with "@" before its name. */
+static bool find_socket(pid_t pid, char text[HOLD_ID_SIZE])
+{
+	FILE *sockets = fopen("/proc/net/unix", "re");
+	char line[512], *name, *id;
+	struct hold_id found;
+	bool is_there = false;
+
+	if (sockets == NULL)
+		return false;
+	while (!is_there && fgets(line, sizeof line, sockets) != NULL) {
+		name = strstr(line, " @" SOCKET_PREFIX);
+		if (name == NULL)
+			continue;
+		id = name + strlen(" @" SOCKET_PREFIX);
+		id[strcspn(id, " \n")] = '\0';
+		is_there = hold_id_parse(id, &found) && found.pid == pid;
+		if (is_there)
+			strcpy(text, id);
+	}
+	fclose(sockets);
+	return is_there;
+}
+
+bool hold_id_find(pid_t pid, char text[HOLD_ID_SIZE])
+{
+	struct process process, parent;
+
+	if (!process_read(pid, &process) ||
+	    memmem(process.command, process.command_length, "--de", strlen("--de")) == NULL)
+		return false;
+	while (!find_socket(pid, text)) {
+		pid = process.parent;
+		if (pid <= 1 || !process_read(pid, &parent) ||
+		    parent.command_length != process.command_length ||
+		    memcmp(parent.command, process.command, process.command_length) != 0)
+			return false;
+		process = parent;
+	}
+	return true;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* run/detach.h - --hold --detach: a hold that outlasts the call that took it.
+ *
+ *	caller --> front ----socket----> keeper ---pipes---> holder --> placeholder
+ *	           prints OK             has the ID          semlock --hold: waits, takes the
+ *	                                                     lock, releases it
+ *
+ * The front is the process that the caller has started.  It shows what the holder says, prints OK
+ * once the lock is held, and exits.  The keeper and the holder are in a session of their own; the
+ * holder's standard input is a pipe from the keeper, and its end is the end of the hold.
+ *
+ * Until the front has acknowledged that OK is printed, its end is the end of the hold: a caller
+ * that does not know of its lock does not hold it. */
+#ifndef SEMLOCK_RUN_DETACH_H
+#define SEMLOCK_RUN_DETACH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cli/request.h"
+#include "report/error.h"
+#include "run/caller_fds.h"
+
+struct detachment {
+	bool is_front;
+	int keeper; /* in the front: a socket to the keeper */
+	/* in the front: what the holder writes on standard error and on its status_fd; -1: none */
+	int errors, events;
+	struct caller_fds caller; /* in the holder */
+};
+
+/* Fork the keeper, which never returns from here, and the holder.  Fills DETACHMENT in the front
+ * and in the holder.  Returns 0, or -1 with ERROR filled: there is no process REQUEST->owner, for
+ * instance. */
+int detach_start(struct detachment *detachment, const struct request *request, struct error *error);
+
+/* In the holder, the lock is held: leave the caller's directory, and close its descriptors. Returns
+ * 0, or -1 with ERROR filled: the locks could not be released from elsewhere. */
+int detach_leave(const struct detachment *detachment, const struct request *request,
+    struct error *error);
+
+/* In the front: wait until the lock is held, or is not to be had.  Returns the exit status, or dies
+ * as the holder did. */
+int detach_front(const struct detachment *detachment, const struct request *request);
+
+#endif

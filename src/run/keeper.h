@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* run/keeper.h - the process that keeps a hold in the background (detach.h): it starts the holder,
+ * and ends it when that is asked for (--release), or when the process ends for which it holds.
+ *
+ * It sleeps in one poll(2), and wakes up for nothing else; where the kernel has no pidfds, once a
+ * second. */
+#ifndef SEMLOCK_RUN_KEEPER_H
+#define SEMLOCK_RUN_KEEPER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdnoreturn.h>
+#include <sys/types.h>
+
+#include "cli/request.h"
+#include "owners/hold_id.h"
+#include "report/error.h"
+
+/* A message between two of these processes is a packet of at most so many bytes. */
+enum { KEEPER_MESSAGE = PATH_MAX + 64 };
+
+/* The holder's line on its standard output, and to the front: WAITS LOCK PID.  The placeholder's is
+ * OK, as --hold prints it; the front gets it with the ID. */
+#define KEEPER_WAITS "WAITS"
+/* To the front: the holder has ended; its status, of waitpid(2), follows. */
+#define KEEPER_ENDED "ENDED"
+/* From the front: OK has been printed. */
+#define KEEPER_ACK "ACK"
+/* From --release: the lock's name, of keeper_lock_name(), follows.  The answer is an exit status
+ * and a text, which is empty with 0. */
+#define KEEPER_RELEASE "RELEASE"
+
+enum keeper_state {
+	KEEPER_TAKES,    /* the holder waits for the lock */
+	KEEPER_OFFERS,   /* the lock is held, and the front has not said yet that OK is printed */
+	KEEPER_HOLDS,    /* the caller knows that it holds the lock */
+	KEEPER_ENDS,     /* the holder was told to end */
+	KEEPER_REMEMBERS /* it has ended before --release: how, is told until the owner has ended */
+};
+
+enum { KEEPER_CLIENTS = 8 };
+
+struct keeper {
+	enum keeper_state state;
+	char id[HOLD_ID_SIZE];
+	char lock[PATH_MAX + 1];
+	pid_t owner;                      /* the process for which it holds; 0: none */
+	unsigned long long owner_started; /* ticks after boot; 0: not known */
+	int owner_end;                    /* a pidfd; -1: none */
+	pid_t holder;                     /* -1: not started yet; 0: in the holder */
+	int input, output;                /* the holder's standard input and output */
+	int front, socket;
+	int errors, events; /* what the holder says; read by the front while that is there */
+	int clients[KEEPER_CLIENTS];
+	int releaser;     /* the client for which the holder ends; -1: none */
+	int verdict;      /* how it ended: an exit status ... */
+	char reason[160]; /* ... and why, unless that is 0 */
+};
+
+/* In the front: fill KEEPER for REQUEST.  Returns 0, or -1 with ERROR filled when there is no
+ * process REQUEST->owner. */
+int keeper_begin(struct keeper *keeper, const struct request *request, struct error *error);
+
+/* In the keeper's process: make its ID, and listen.  Returns 0, or -1 with ERROR filled. */
+int keeper_listen(struct keeper *keeper, struct error *error);
+
+/* In the keeper's process, without a holder: tell the front of ERROR, and exit. */
+noreturn void keeper_fail(const struct keeper *keeper, const struct error *error);
+
+/* Keep the hold until it ends; then exit. */
+noreturn void keeper_serve(struct keeper *keeper);
+
+/* Write the name of the lock NAME into TEXT: a URL as it is, a file with its real directory.
+ * Returns 0, or -1 with ERROR filled when there is no such directory. */
+int keeper_lock_name(const char *name, char text[PATH_MAX + 1], struct error *error);
+
+#endif

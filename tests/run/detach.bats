@@ -1,0 +1,317 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --hold=PID --detach and --release: a lock over several calls.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+
+# The process for which the locks are held: its end is the end of each hold.
+prepare() {
+	start owner sleep infinity
+}
+
+# The holds work in the directory /, where no watchdog looks for them.
+tidy() {
+	kill -KILL "${PID[owner]}" 2>/dev/null || true
+}
+
+# take OPTION...: one call, by a shell that ends; sets $id.
+take() {
+	expect_status 0 sh -c '"$@"; exit $?' - "$SEMLOCK" --hold="${PID[owner]}" --detach "$@"
+	id=${out#OK id=}
+	id=${id%% *}
+	[[ $out =~ ^OK\ id=[0-9]+-[0-9]+-[0-9a-f]{8}( |$) ]] || complain "it said '$out'" "$err"
+}
+
+# keeper, holder: the processes of hold $id
+keeper() {
+	echo "${id%%-*}"
+}
+
+holder() {
+	pgrep -P "$(keeper)"
+}
+
+# gone PID...: none of them is left
+gone() {
+	local pid
+	for pid; do "$PROBE" gone "$pid"; done
+}
+
+@test "taken in one call, released in another, whatever the method" {
+	for method in flock ofd posix excl link mkdir symlink rename; do
+		options="-m $method"
+		[ "$method" != rename ] || options="--init $options"
+		# shellcheck disable=SC2086 # several words
+		take $options $method.lock
+		expect_status 1 sh -c '"$@"; exit $?' - "$SEMLOCK" -n -m $method $method.lock true
+		expect_status 0 sh -c '"$@"; exit $?' - "$SEMLOCK" --release="$id" $method.lock
+		expect_silent
+		expect_status 0 "$SEMLOCK" -n -m $method $method.lock true
+	done
+}
+
+@test "shared, a slot, several locks, a name, and a relative name from another directory" {
+	take -s shared
+	expect_status 0 "$SEMLOCK" -n -s shared true
+	expect_status 1 "$SEMLOCK" -n shared true
+	expect_status 0 "$SEMLOCK" --release="$id" shared
+	take -j 2 slots
+	[[ $out == *" slot=0" ]] || complain "it said '$out'"
+	expect_status 1 "$SEMLOCK" -n -j 1 slots true
+	expect_status 0 "$SEMLOCK" --release="$id" slots
+	take -f a b
+	expect_status 1 "$SEMLOCK" -n a true
+	expect_status 1 "$SEMLOCK" -n b true
+	mkdir below
+	cd below
+	expect_status 0 "$SEMLOCK" --release="$id" ../b
+	cd ..
+	expect_status 0 "$SEMLOCK" -n a true
+	take -m excl --rm here
+	[ -s here ]
+	expect_status 0 "$SEMLOCK" --release="$id" "$PWD/here"
+	[ ! -e here ]
+}
+
+@test "nothing of the caller's stays open, and the hold is nobody's job: no session, directory or pipe" {
+	local pid
+	# an end of input says that no process has the pipe open
+	"$SEMLOCK" --hold="${PID[owner]}" --detach l 9>&1 2>&1 3>&- 4>&- | cat >said
+	id=$(sed 's/^OK id=//' said)
+	for pid in $(keeper) $(holder) $(pgrep -P "$(holder)"); do
+		[ "$(readlink "/proc/$pid/cwd")" = / ] || complain "$pid works in $(readlink "/proc/$pid/cwd")"
+		[ "$(ps -o sid= -p "$pid" | tr -d ' ')" = "$(keeper)" ] || complain "$pid is in another session"
+		! ls -l "/proc/$pid/fd" | grep -F "$PWD/" | grep -v "$PWD/l$" || complain "$pid has it open"
+	done
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
+@test "a call without standard descriptors, under nohup, setsid, and at a terminal that is hung up" {
+	local how
+	for how in '"$@" </dev/null >said 2>&1' '"$@" <&- >said 2>&-' 'nohup "$@" >said 2>&1' 'setsid -w "$@" >said'; do
+		rm -f said
+		sh -c "$how" - "$SEMLOCK" --hold="${PID[owner]}" --detach l 3>&- 4>&-
+		id=$(sed -n 's/^OK id=//p' said)
+		expect_status 1 "$SEMLOCK" -n l true
+		expect_status 0 "$SEMLOCK" --release="$id" l
+	done
+	/usr/bin/python3 - "$SEMLOCK" "--hold=${PID[owner]}" >said 3>&- 4>&- <<-'END'
+		import os, pty, sys
+		pid, terminal = pty.fork()
+		if pid == 0:
+		    os.execv(sys.argv[1], [sys.argv[1], sys.argv[2], "--detach", "l"])
+		print(os.read(terminal, 1000).decode(), end="")
+		os.waitpid(pid, 0)
+		os.close(terminal)
+	END
+	id=$(tr -d '\r' <said | sed -n 's/^OK id=//p')
+	expect_status 1 "$SEMLOCK" -n l true
+	expect_status 0 "$SEMLOCK" --release="$id" l
+	expect_status 0 "$SEMLOCK" -n l true
+}
+
+@test "a KILL to the process group of the call does not reach the hold" {
+	start call setsid sh -c '"$0" --hold="$1" --detach l; kill -KILL 0' "$SEMLOCK" "${PID[owner]}"
+	eventually grep -q ^OK call.out
+	eventually sh -c '! kill -0 "$0" 2>/dev/null || grep -q "State:.Z" "/proc/$0/status"' "${PID[call]}"
+	id=$(sed 's/^OK id=//' call.out)
+	expect_status 1 "$SEMLOCK" -n l true
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
+@test "a busy lock is 1 or -E, a time-out too, and nothing waits on" {
+	hold_lock l
+	expect_status 1 "$SEMLOCK" --hold="${PID[owner]}" --detach -n l
+	expect_out ""
+	expect_status 9 "$SEMLOCK" --hold="${PID[owner]}" --detach -w 0.1 -E 9 l
+	expect_out ""
+	refused 66 "its directory" "$SEMLOCK" --hold="${PID[owner]}" --detach /proc/none/lock
+	capture "$SEMLOCK" --hold="${PID[owner]}" --detach -n -v l
+	[[ $err == "semlock: l: held by "* ]] || complain "it said '$err'"
+	capture "$SEMLOCK" --hold="${PID[owner]}" --detach -n --status-fd=1 l
+	expect_out busy
+	let_go
+	expect_free l
+}
+
+@test "it waits for its turn like any other, and the place ends with the call that is killed, or with PID" {
+	hold_lock l
+	start call "$SEMLOCK" --hold="${PID[owner]}" --detach l
+	eventually grep -q OFDLCK /proc/locks
+	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
+	kill -KILL "${PID[call]}"
+	ended call 137
+	eventually sh -c '"$0" --who l | grep -q "0 waiting"' "$SEMLOCK"
+	start other sleep infinity
+	start call "$SEMLOCK" --hold="${PID[other]}" --detach l
+	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
+	kill -KILL "${PID[other]}"
+	ended call 143
+	[ ! -s call.out ]
+	start call "$SEMLOCK" --hold="${PID[owner]}" --detach l
+	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
+	let_go
+	ended call 0
+	id=$(sed 's/^OK id=//' call.out)
+	expect_status 1 "$SEMLOCK" -n l true
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
+@test "the end of PID is the end of the hold, and of its processes" {
+	local method pids
+	for method in flock posix excl; do
+		start other sleep infinity
+		expect_status 0 "$SEMLOCK" --hold="${PID[other]}" --detach -m $method $method.lock
+		id=${out#OK id=}
+		pids="$(keeper) $(holder)"
+		kill -KILL "${PID[other]}"
+		expect_status 0 "$SEMLOCK" -w 60 -m $method $method.lock true
+		# shellcheck disable=SC2086 # several words
+		gone $pids
+		refused 76 "ended before" "$SEMLOCK" --release="$id" $method.lock
+	done
+}
+
+@test "--run-timeout is the end of the hold, and --release says so: 76" {
+	take --run-timeout=0.2 l
+	expect_status 0 "$SEMLOCK" -w 60 l true
+	refused 76 "--run-timeout" "$SEMLOCK" --release="$id" l
+	refused 76 "ended before" "$SEMLOCK" --release="$id" l
+	expect_status 0 "$PROBE" with-ignored TERM -- "$SEMLOCK" --hold --detach --run-timeout=0.2 l
+	expect_status 0 "$SEMLOCK" -w 60 l true
+}
+
+@test "a process of the hold that is killed is the end of it: --release is 76, and the next one enters" {
+	local which pid
+	for which in keeper holder placeholder; do
+		take l
+		pid=$(if [ $which = placeholder ]; then pgrep -P "$(holder)"; else $which; fi)
+		kill -KILL "$pid"
+		expect_status 0 "$SEMLOCK" -w 60 l true
+		refused 76 "ended before" "$SEMLOCK" --release="$id" l
+	done
+}
+
+@test "a lock made of files that was removed meanwhile: --release is 76" {
+	take -m excl l
+	rm l
+	refused 76 "lost" "$SEMLOCK" --release="$id" l
+}
+
+@test "an ID that is none, or another lock's, or another user's: one line, and nothing is ended" {
+	take l
+	for word in "" 1 "${PID[owner]}" "${id%-*}" "$id-" "x$id" ../l; do
+		refused 64 "not the ID of a hold" "$SEMLOCK" --release="$word" l
+	done
+	: >other
+	refused 64 "another lock" "$SEMLOCK" --release="$id" other
+	refused 76 "ended before" "$SEMLOCK" --release="${id%-*}-00000000" l
+	if [ "$(id -u)" -eq 0 ]; then
+		refused 77 "user 0" as_nobody "$SEMLOCK" --release="$id" /l
+	fi
+	expect_status 1 "$SEMLOCK" -n l true
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
+@test "--who names PID and the ID, and --replace the call that releases it" {
+	take l
+	expect_status 1 "$SEMLOCK" --who l
+	[[ $out == *"held  "*"${PID[owner]} "*"sleep infinity"*"--release=$id"* ]] || complain "it said:" "$out"
+	expect_status 1 "$SEMLOCK" --who --json l
+	[[ $out == *"\"pid\": ${PID[owner]}, \"watcher\": $(holder), \"id\": \"$id\""* ]] || complain "it said:" "$out"
+	refused 69 "semlock --release=$id l" "$SEMLOCK" --replace l true
+	expect_status 0 "$SEMLOCK" --release="$id" l
+	start plain "$SEMLOCK" l sleep infinity
+	eventually sh -c '"$0" --who --json l | grep -q "\"id\": null"' "$SEMLOCK"
+}
+
+@test "a hold whose OK cannot be printed is none: 71" {
+	expect_status 71 sh -c '"$0" --hold="$1" --detach l >/dev/full' "$SEMLOCK" "${PID[owner]}"
+	expect_free l
+}
+
+@test "it says when it ends, or is refused" {
+	refused 64 "say when the hold ends" "$SEMLOCK" --hold --detach l
+	refused 64 "--detach goes with --hold" "$SEMLOCK" --detach l true
+	refused 64 "--release" "$SEMLOCK" --release=1-2-3 -n l
+	refused 64 "no command" "$SEMLOCK" --release=1-2-3 l true
+	refused 64 "what to lock" "$SEMLOCK" --release=1-2-3
+	sleep 0 & gone=$!
+	wait $gone
+	refused 64 "no such process" "$SEMLOCK" --hold=$gone --detach l
+	[ ! -e l ]
+}
+
+@test "--log has one line, at the end of the hold" {
+	take --log=log l
+	[ ! -s log ]
+	expect_status 0 "$SEMLOCK" --release="$id" l
+	[ "$(wc -l <log)" -eq 1 ]
+	grep -q '"outcome": "exit 0"' log || complain "$(cat log)"
+}
+
+@test "an idle hold does not wake up, and has less than 300 kB of its own" {
+	if under_valgrind; then skip "its memory is valgrind's"; fi
+	local pid kilobytes=0 all
+	take l
+	all="$(keeper) $(holder) $(pgrep -P "$(holder)")"
+	# shellcheck disable=SC2086 # several words
+	wakes() { for pid in $all; do grep -h ^voluntary "/proc/$pid/status"; done; }
+	wakes >before
+	"$PROBE" pause 2500
+	wakes >after
+	cmp before after || complain "it woke up"
+	for pid in $all; do
+		kilobytes=$((kilobytes + $(awk '/^Private/ { sum += $2 } END { print sum + 0 }' "/proc/$pid/smaps")))
+	done
+	grep -q address_sanitizer "$CONFIG" || [ $kilobytes -lt 300 ] || complain "it has $kilobytes kB"
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
+# Points: keeper, before the holder is there; taken, before OK is printed; said, OK is printed; held, the keeper knows;
+# releasing; released.
+@test "killed between any two steps: no hold is left without a caller that knows, and the next one enters" {
+	local point
+	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
+	for point in detach.keeper detach.taken detach.said; do
+		for method in flock excl; do
+			capture env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="${PID[owner]}" --detach -m $method l
+			[ "$status" -ne 0 ] || complain "$point: status 0"
+			expect_status 0 "$SEMLOCK" -w 60 -m $method l true
+			rm -f l
+		done
+	done
+	for point in detach.held detach.releasing detach.released; do
+		expect_status 0 env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="${PID[owner]}" --detach l
+		id=${out#OK id=}
+		refused 76 "$id" "$SEMLOCK" --release="$id" l
+		expect_status 0 "$SEMLOCK" -w 60 l true
+	done
+}
+
+@test "many agents: calls, processes and holds are killed at random, and no two hold the lock at once" {
+	starts_many
+	cat >agent <<-'END'
+		for round in 1 2 3 4 5; do
+		    sleep infinity & owner=$!
+		    said=$("$SEMLOCK" --hold=$owner --detach -w 60 l) || { kill -KILL $owner; continue; }
+		    id=${said#OK id=}
+		    mkdir witness 2>/dev/null || echo overlap >>overlaps
+		    rmdir witness
+		    case $((RANDOM % 3)) in
+		    0) kill -KILL $owner ;;
+		    1) kill -KILL ${id%%-*} ;;
+		    2) "$SEMLOCK" --release=$id l || echo lost >>overlaps ;;
+		    esac
+		    kill -KILL $owner
+		    echo done >>rounds
+		done 2>/dev/null
+	END
+	export SEMLOCK
+	for agent in 1 2 3 4; do start "agent$agent" bash agent; done
+	for agent in 1 2 3 4; do wait "${PID[agent$agent]}" || true; done
+	[ ! -e overlaps ] || complain "$(cat overlaps)"
+	[ "$(wc -l <rounds)" -eq 20 ] || complain "$(wc -l <rounds) rounds"
+	expect_status 0 "$SEMLOCK" -w 60 l true
+}
