@@ -50,7 +50,7 @@ tidy() { radosgw_stop; }
 	for one in 1 2 3 4 5 6 7 8; do
 		start "one$one" sh -c 'until [ -e stop ]; do "$0" -w 60 "$1" sh -c "echo $2 >>entries"; done' "$SEMLOCK" "$URL" "$one"
 	done
-	eventually sh -c '[ "$(cat entries 2>/dev/null | wc -l)" -ge 240 ]'
+	eventually sh -c '[ "$(cat entries 2>/dev/null | wc -l)" -ge 480 ]'
 	touch stop
 	for one in 1 2 3 4 5 6 7 8; do ended "one$one" 0; done
 	sort entries | uniq -c | sort -n >shares

@@ -125,6 +125,15 @@ free_at_the_end() {
 	[ ! -e ran ]
 }
 
+@test "let go behind a renewal whose answer was lost: the lock is free" {
+	expect_status 0 "$SEMLOCK" "$URL" true
+	hold_lock --ttl=9 "$URL"
+	s3_fault after 1w
+	eventually [ ! -e faults/after ]
+	let_go
+	free_at_the_end
+}
+
 more_writes_than() { [ "$(grep -c '^PUT.* 200' requests)" -gt "$1" ]; }
 
 ended_before_the_next() {
