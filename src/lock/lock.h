@@ -206,4 +206,11 @@ struct wait_options {
 	enum preempt preempt;
 };
 
+/* Why a lock that is not taken within WAIT is busy: it was not waited for, or for too short a time.
+ */
+static inline enum busy_reason busy_within(const struct wait_options *wait)
+{
+	return wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
+}
+
 #endif

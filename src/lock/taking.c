@@ -65,7 +65,7 @@ static enum outcome after_moves(struct taking *taking)
 	nanosleep(&for_others, NULL);
 	if (!wait->try_once && deadline_left(&wait->deadline) > 0)
 		return AGAIN;
-	taking->lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
+	taking->lock->busy = busy_within(wait);
 	return BUSY;
 }
 
@@ -99,7 +99,7 @@ static enum outcome open_in_time(struct lock *lock, const struct wait_options *w
 	while (lock->spec->method->open(lock, error) != 0) {
 		if (error->errnum != EWOULDBLOCK)
 			return FAILED;
-		lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
+		lock->busy = busy_within(wait);
 		if (wait->try_once || deadline_left(&wait->deadline) == 0) {
 			error->kind = ERROR_NONE; /* it might have been had by waiting longer */
 			return BUSY;
@@ -177,7 +177,7 @@ static enum phase try_first(struct taking *taking, struct error *error)
 	struct lock *lock = taking->lock;
 	enum outcome outcome;
 
-	lock->busy = wait->try_once ? BUSY_NOW : BUSY_TIMEOUT;
+	lock->busy = busy_within(wait);
 	taking->queue = (struct queue){
 	    .fd = -1,
 	    /* A lock that is opened again keeps the place that it has had. */

@@ -97,21 +97,23 @@ COLD static enum run_locks held_by_us(const struct acquisition *acquisition,
     const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
-	enum nesting nesting = acquisition->nesting;
-	bool can_nest = nesting != NESTING_LESS && lock->spec->name != NULL &&
-	                request->nlocks == 1 && request->command != NULL;
+	const bool is_less = acquisition->nesting == NESTING_LESS;
+	const bool can_nest = !is_less && lock->spec->name != NULL && request->nlocks == 1 &&
+	                      request->command != NULL;
+	const char *less = is_less ? "shared, in part, or as a slot, " : "";
+	const char *cure = can_nest ? "; --nested runs the command under that lock" : "";
+	const char *why = "waiting for it would never end";
 	struct error error;
 
 	if (wait_ends(request))
 		return busy(acquisition, lock, BUSY_INHERITED);
+	if (is_less)
+		why = "waiting for it in this mode would never end";
+	else if (acquisition->nesting == NESTING_AGAIN)
+		why = "waiting for it would never end if another process waited between the two";
 	error_plain(&error, ERROR_USAGE,
-	    "held %sby descriptor %d, which this command has inherited: %s%s",
-	    nesting == NESTING_LESS ? "shared, in part, or as a slot, " : "", acquisition->fd,
-	    nesting == NESTING_LESS ? "waiting for it in this mode would never end"
-	    : nesting == NESTING_AGAIN
-		? "waiting for it would never end if another process waited between the two"
-		: "waiting for it would never end",
-	    can_nest ? "; --nested runs the command under that lock" : "");
+	    "held %sby descriptor %d, which this command has inherited: %s%s", less,
+	    acquisition->fd, why, cure);
 	return failed(acquisition, lock, &error);
 }
 
