@@ -149,7 +149,7 @@ static void beside_looks(const struct entrant *entrant)
 {
 	const int count = tools.rounds < MOST_MEASURED ? tools.rounds : MOST_MEASURED;
 	int fd = open("bench.own", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	double shares[MOST_MEASURED], alone;
+	double shares[MOST_MEASURED] = {0}, alone;
 	pid_t pid;
 
 	for (int i = 0; i < count; i++) {
