@@ -64,9 +64,7 @@ gone() {
 	expect_status 1 "$SEMLOCK" -n a true
 	expect_status 1 "$SEMLOCK" -n b true
 	mkdir below
-	cd below
-	expect_status 0 "$SEMLOCK" --release="$id" ../b
-	cd ..
+	(cd below && "$SEMLOCK" --release="$id" ../b)
 	expect_status 0 "$SEMLOCK" -n a true
 	take -m excl --rm here
 	[ -s here ]
@@ -82,7 +80,7 @@ gone() {
 	for pid in $(keeper) $(holder) $(pgrep -P "$(holder)"); do
 		[ "$(readlink "/proc/$pid/cwd")" = / ] || complain "$pid works in $(readlink "/proc/$pid/cwd")"
 		[ "$(ps -o sid= -p "$pid" | tr -d ' ')" = "$(keeper)" ] || complain "$pid is in another session"
-		! ls -l "/proc/$pid/fd" | grep -F "$PWD/" | grep -v "$PWD/l$" || complain "$pid has it open"
+		! find "/proc/$pid/fd" -lname "$PWD/*" ! -lname "$PWD/l" | grep . || complain "$pid has it open"
 	done
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
