@@ -67,11 +67,11 @@ bool hold_id_parse(const char *text, struct hold_id *id)
 
 socklen_t hold_id_address(const char *text, struct sockaddr_un *address)
 {
-	const int length =
-	    snprintf(address->sun_path + 1, sizeof address->sun_path - 1, SOCKET_PREFIX "%s", text);
+	int length;
 
-	address->sun_family = AF_UNIX;
-	address->sun_path[0] = '\0';
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	length =
+	    snprintf(address->sun_path + 1, sizeof address->sun_path - 1, SOCKET_PREFIX "%s", text);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 

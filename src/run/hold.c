@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "owners/owners.h"
@@ -93,6 +94,20 @@ void hold_taken(struct hold *hold)
 	atomic_store(&hold->taken, true);
 }
 
+/* Will there be an end of standard input that is still to come?  Not of a file or /dev/null, nor
+ * where the writer has ended: the lock would be let go at once, and look as if it were held. */
+static bool input_will_end(void)
+{
+	struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+	struct stat file;
+
+	if (fstat(STDIN_FILENO, &file) != 0)
+		return false;
+	if (!S_ISFIFO(file.st_mode) && !S_ISSOCK(file.st_mode) && !isatty(STDIN_FILENO))
+		return false;
+	return poll(&input, 1, 0) <= 0 || (input.revents & (POLLHUP | POLLERR)) == 0;
+}
+
 noreturn void hold_until_end(const struct hold *hold)
 {
 	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");
@@ -109,6 +124,12 @@ noreturn void hold_until_end(const struct hold *hold)
 		/* --run-timeout ends it by SIGTERM, which the caller may have ignored or blocked */
 		signal(SIGTERM, SIG_DFL);
 		sigprocmask(SIG_UNBLOCK, &term, NULL);
+	}
+	if (!input_will_end()) {
+		complain(
+		    "--hold: standard input is at its end already, which would release the lock "
+		    "at once: hand it a pipe, or use --hold=PID --detach");
+		_exit(EXIT_USAGE);
 	}
 	length = snprintf(line, sizeof line, "OK%s%s%s%s\n",
 	    slot == NULL ? "" : " slot=", slot == NULL ? "" : slot,

@@ -119,7 +119,7 @@ static double shortest(const struct entrant *entrant)
 static void beside_locks(const struct entrant *entrant, double most)
 {
 	const int count = tools.rounds < MOST_MEASURED ? tools.rounds : MOST_MEASURED;
-	double ratios[MOST_MEASURED], alone;
+	double ratios[MOST_MEASURED] = {0}, alone;
 	pid_t pid;
 
 	for (int i = 0; i < count; i++) {

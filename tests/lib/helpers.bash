@@ -309,6 +309,11 @@ shows_four() {
 	done
 }
 
+# until_ok: the input of a semlock --hold whose output is .out, emptied before: it ends when that has said OK.
+until_ok() {
+	until grep -q ^OK .out; do :; done
+}
+
 # as_nobody CMD...: as a user without rights.  If the tests do not run as root, their user has none.
 as_nobody() {
 	if [ "$(id -u)" -eq 0 ]; then

@@ -124,7 +124,8 @@ slots_of() {
 }
 
 @test "--hold says all the slots" {
-	expect_status 0 "$SEMLOCK" --hold -j 4 --take=3 l </dev/null
+	: >.out
+	expect_status 0 "$SEMLOCK" --hold -j 4 --take=3 l < <(until_ok)
 	expect_out "OK slot=0,1,2"
 }
 

@@ -108,10 +108,30 @@ holding() {
 @test "an output that no process reads: no lock is kept" {
 	for how in '>/dev/full' '>&-'; do
 		if [ "$how" = '>&-' ] && under_valgrind; then continue; fi # valgrind takes the number itself
-		expect_status 71 bash -c "\"\$1\" --hold l </dev/null $how" - "$SEMLOCK"
+		expect_status 71 bash -c "\"\$1\" --hold l < <(exec sleep 60) $how" - "$SEMLOCK"
 		[[ $err == "semlock: cannot write to standard output"* ]] || complain "$how: $err"
 		expect_free l
 	done
+	expect_status 0 "$SEMLOCK" -n l true
+}
+
+@test "an input that is at its end already: 64 instead of OK, and the lock is free" {
+	: >file
+	for input in /dev/null file; do
+		expect_status 64 "$SEMLOCK" --hold l <"$input"
+		expect_out ""
+		[[ $err == "semlock: --hold: standard input is at its end"* ]] || complain "$input: $err"
+		expect_status 0 "$SEMLOCK" -n l true
+	done
+	mkfifo pipe
+	sh -c : >pipe &
+	exec 8<pipe
+	wait $!
+	# hung up while it still waits, it ends as by TERM
+	capture "$SEMLOCK" --hold l <&8
+	[ "$status" -eq 64 ] || [ "$status" -eq 143 ] || complain "$status: $out"
+	expect_out ""
+	expect_status 64 "$SEMLOCK" --hold l <&-
 	expect_status 0 "$SEMLOCK" -n l true
 }
 

@@ -187,7 +187,8 @@ has_ended() {
 }
 
 @test "--hold and --nested have it, too" {
-	held_for --hold --min-hold=.3 l </dev/null
+	: >.out
+	held_for --hold --min-hold=.3 l < <(until_ok)
 	[ "$status" -eq 0 ]
 	[ "$held" -ge 300 ]
 	expect_status 0 "$SEMLOCK" --status-fd=7 l "$SEMLOCK" --nested --min-hold=.3 l true 7>events
