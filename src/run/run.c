@@ -338,6 +338,12 @@ static int run_guarded(struct run *run, struct error *error)
 	const bool guarded = is_guarded(run);
 	int status;
 
+	/* The holder leaves the caller's session: the command is forked before that, and stays. */
+	if (run->subreaper.above != 0 && run->command.state == COMMAND_NEW) {
+		run->child.pid = command_prepare(&run->command, error);
+		if (run->child.pid < 0)
+			return -1;
+	}
 	/* Before the guard, which tells a helper that the command may run. */
 	if (watch_command(run, error) != 0)
 		return -1;

@@ -31,6 +31,34 @@ static bool child_begins_namespace(void)
 	       (stat(children, &theirs) != 0 || own.st_ino != theirs.st_ino);
 }
 
+/* Does a shell watch the caller's process group, as a job that it can stop and continue?  Then a
+ * process of the group has a parent in the same session and in another group; in cron and CI none
+ * has: the group is orphaned. */
+static bool group_is_watched(void)
+{
+	const pid_t group = getpgrp(), session = getsid(0);
+	struct procfs_stat stat;
+	pid_t pid = getppid();
+
+	while (pid > 0 && getpgid(pid) == group) {
+		if (!process_stat(pid, &stat))
+			return false;
+		pid = stat.parent;
+	}
+	return pid > 0 && getsid(pid) == session;
+}
+
+/* In the holder: leave the caller's process group.  If no shell watches that, its session as well:
+ * else the group would count as watched, by the holder, until the command's end, would become
+ * orphaned then, and get SIGHUP from the kernel if any process of it is stopped. */
+static void leave_group(const struct subreaper *subreaper)
+{
+	if (subreaper->watched)
+		setpgid(0, 0);
+	else
+		setsid();
+}
+
 int subreaper_start(struct subreaper *subreaper, struct error *error)
 {
 	struct sigaction wait_for_it = {.sa_handler = SIG_DFL}, child;
@@ -45,6 +73,7 @@ int subreaper_start(struct subreaper *subreaper, struct error *error)
 	if (child_begins_namespace())
 		return 0;
 	subreaper->group = getpgrp();
+	subreaper->watched = group_is_watched();
 	if (descriptor_socket_pair(subreaper->kept) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pair of sockets");
 	/* Block no other signal: one from the keyboard between here and the fork would reach the
@@ -138,7 +167,7 @@ int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except, 
 	if (subreaper->above == 0)
 		return 0;
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
-	setpgid(0, 0);
+	leave_group(subreaper);
 	if (fd >= 0 && keep(subreaper, fd) != 0)
 		return error_set(error, ERROR_SYSTEM,
 		    "cannot hand the helper's pipe to the watching process");

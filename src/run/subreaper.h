@@ -8,9 +8,9 @@
  *	           and the status on
  *
  * The caller sees, and kills, the subreaper.  While the command runs, the holder is in a process
- * group of its own: a KILL to the caller's group ends the subreaper and the command.  If the
- * subreaper is killed, the holder ends all its descendants, and then releases the lock.  If the
- * holder is killed, the subreaper ends the rest. */
+ * group, or a session, of its own: a KILL to the caller's group ends the subreaper and the command.
+ *If the subreaper is killed, the holder ends all its descendants, and then releases the lock.  If
+ *the holder is killed, the subreaper ends the rest. */
 #ifndef SEMLOCK_RUN_SUBREAPER_H
 #define SEMLOCK_RUN_SUBREAPER_H
 
@@ -27,6 +27,7 @@ struct subreaper {
 	/* sockets, open in both: what was sent to the first can be received from the second */
 	int kept[2];
 	pid_t group;  /* the caller's process group */
+	bool watched; /* a shell watches it: it is a job that can be stopped */
 	pid_t spared; /* a child that subreaper_end_all() leaves alone; 0: none */
 	/* in the subreaper: a child that started earlier is spared; clock ticks after boot */
 	unsigned long long since;
@@ -40,10 +41,11 @@ int subreaper_start(struct subreaper *subreaper, struct error *error);
 /* The process that semlock's caller knows: the subreaper, or without one this process. */
 pid_t subreaper_or_self(const struct subreaper *subreaper);
 
-/* In the holder, before the command starts: from now on, it survives the subreaper's death, and a
- * KILL to the caller's process group, which it leaves, to end its descendants.  EXCEPT: a child
- * that is not the command's, and is spared; 0: none.  FD, unless -1, stays open in the subreaper:
- * if the holder is killed, until the rest has ended.  Returns 0, or -1 with ERROR filled. */
+/* In the holder, once the command's process is forked (that one stays in the caller's session) and
+ * before it runs: from now on, the holder survives the subreaper's death, and a KILL to the
+ * caller's process group, which it leaves, to end its descendants.  EXCEPT: a child that is not the
+ * command's, and is spared; 0: none.  FD, unless -1, stays open in the subreaper: if the holder is
+ * killed, until the rest has ended.  Returns 0, or -1 with ERROR filled. */
 int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except,
     struct error *error);
 

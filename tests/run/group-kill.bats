@@ -168,3 +168,25 @@ limited() {
 	kill "$(cat daemon)"
 	"$PROBE" until-free l
 }
+
+@test "in a process group that no shell watches, the command's end hangs up no stopped process of it" {
+	mkfifo go
+	cat >job <<-'END'
+		sleep 1000 &
+		echo $! >stopped
+		kill -STOP $!
+		"$SEMLOCK" $WAY l sh -c 'read -r _ <go'
+		echo $? >status
+		kill -KILL "$(cat stopped)"
+	END
+	export SEMLOCK WAY
+	for WAY in -o "-m posix" "--run-timeout 1h" --die-with-parent "-o -m excl"; do
+		rm -f stopped status
+		setsid sh job &
+		echo >go
+		eventually test -s status
+		[ "$(cat status)" -eq 0 ] || complain "$WAY: $(cat status)"
+		wait $! || complain "$WAY: the script was ended: $?"
+		rm -f l
+	done
+}
