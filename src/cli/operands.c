@@ -171,8 +171,6 @@ static void read_all_locks(struct request *request, const struct reading *readin
 			die(EXIT_USAGE,
 			    "%s: options stand before LOCK; a file that is called so is ./%s",
 			    *words, *words);
-		if (is_number(*words) && access(*words, F_OK) != 0)
-			complain("%s: is looked for as a file, not as a descriptor", *words);
 		request->locks[request->nlocks++] = (struct lock_spec){.name = *words, .fd = -1};
 	}
 	request->label = request->locks[0].name;

@@ -425,6 +425,13 @@ static int show_all(const struct request *request, struct search_terms *terms)
 	return worst;
 }
 
+/* --who 8 looks for a file of that name. */
+static void say_if_number(const char *name)
+{
+	if (name[strspn(name, "0123456789")] == '\0' && access(name, F_OK) != 0)
+		complain("%s: is looked for as a file, not as a descriptor", name);
+}
+
 void who(const struct request *request)
 {
 	struct search_terms terms = SEARCH_THOROUGHLY;
@@ -437,6 +444,7 @@ void who(const struct request *request)
 	if (request->nlocks == 0)
 		worst = show_all(request, &terms);
 	for (unsigned i = 0; i < request->nlocks; i++) {
+		say_if_number(request->locks[i].name);
 		status = show_lock(request, &request->locks[i], &terms, first);
 		first = first && status > EXIT_BUSY;
 		if (status > worst)

@@ -120,7 +120,9 @@ static void together(const struct request *o)
 	unsigned can = o->spec.method->can;
 
 	MUST(!(o->json && !o->who));
-	MUST(o->command != NULL || o->who || o->hold || o->locks[0].name == NULL || o->spec.init);
+	MUST(o->command != NULL || o->who || o->hold || o->held || o->release != NULL ||
+	     o->locks[0].name == NULL || o->spec.init);
+	MUST(!(o->held && o->command != NULL));
 	MUST(!(o->who && o->command != NULL) && !(o->hold && o->command != NULL));
 	MUST(!o->become || (!o->spec.to_be_removed && !o->close_fd && o->run_timeout == 0));
 	MUST(o->spec.slots == 0 || (o->nlocks == 1 && (can & CAN_SLOTS) != 0 &&
