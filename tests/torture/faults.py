@@ -27,6 +27,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 KERNEL = ("flock", "ofd", "posix")
@@ -228,6 +229,15 @@ def wait_until_it_waits(process, since, seconds):
         time.sleep(0.005)
 
 
+def close_after_ok(process, said):
+    while process.poll() is None:
+        with open(said) as lines:
+            if any(line.startswith("OK") for line in lines):
+                break
+        time.sleep(.01)
+    process.stdin.close()
+
+
 def run(room, strace, argv, waiting=QUICK, limit=HANG):
     """Returns semlock's status; None: semlock hung."""
     give = {}
@@ -240,9 +250,14 @@ def run(room, strace, argv, waiting=QUICK, limit=HANG):
     else:
         give = {"preexec_fn": calm}
     began = time.monotonic()
+    # --hold takes no input that is at its end already: its input ends when it has said OK.
+    holds = room.scenario.args == ["--hold"]
     with open(room.path + "/said", "w") as said:
-        process = subprocess.Popen(strace + argv, cwd=room.path, stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(strace + argv, cwd=room.path,
+                                   stdin=subprocess.PIPE if holds else subprocess.DEVNULL,
                                    stdout=said, stderr=said, start_new_session=True, **give)
+    if holds:
+        threading.Thread(target=close_after_ok, args=(process, room.path + "/said"), daemon=True).start()
     if room.fds:
         os.close(20)
     if room.scenario.before == "wait":
