@@ -185,7 +185,7 @@ stopped_with_sign() {
 @test "--who names the holder's command, here with its words, and on other hosts its PID" {
 	expect_status 0 "$SEMLOCK" --who "$URL"
 	hold_lock --ttl=8 "$URL"
-	expect_status 1 "$SEMLOCK" --who "$URL"
+	COLUMNS=300 expect_status 1 "$SEMLOCK" --who "$URL"
 	grep -Eq "^held +${COMMAND[holder]} .* exclusive .* hold holder.up holder.down" .out
 	# Another host knows what the name on the server says: the command's PID from the first heartbeat on.
 	known() {
