@@ -227,8 +227,10 @@ static void rename_erase(struct lock *lock)
 /* The file is under our flock, and at home. */
 static enum outcome rename_away(struct lock *lock, struct error *error)
 {
-	if (!publish_describe(lock))
+	if (!publish_describe(lock)) {
+		flock(lock->fd, LOCK_UN); /* the next attempt may come after a wait in the queue */
 		return NEEDS_CHILD;
+	}
 	if (rename_write(lock, error) != 0) {
 		rename_erase(lock); /* check_file() refuses half a record */
 		return FAILED;
