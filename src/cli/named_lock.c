@@ -34,7 +34,7 @@ struct place {
 	uid_t user;   /* else in the home directory of this user */
 };
 
-/* Who is uid 0 here: in a user namespace (unshare -r), or for a library that only says so
+/* The user that is uid 0 here: in a user namespace (unshare -r), or for a library that only says so
  * (fakeroot(1)), it is another user, whose locks are the same as outside. */
 static uid_t user_behind_root(void)
 {

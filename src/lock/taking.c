@@ -52,8 +52,8 @@ static bool yield_to_earlier(struct taking *taking)
 	return true;
 }
 
-/* The name has moved on, time and again.  Whoever moves it, -w is kept, and -n ends: BUSY, when
- * that is so. */
+/* The name has moved on, time and again.  Whatever process moves it, -w is kept, and -n ends: BUSY,
+ * when that is so. */
 static enum outcome after_moves(struct taking *taking)
 {
 	enum { OFTEN = 100 };
