@@ -202,7 +202,7 @@ static bool is_stopped(pid_t pid)
 bool subreaper_lives(const struct subreaper *subreaper)
 {
 	const union sigval asks = {.sival_int = MARK_ASKS};
-	const struct timespec a_moment = {0, 20 * MILLISECOND};
+	const struct timespec between_looks = {0, 20 * MILLISECOND};
 	const struct deadline patience = deadline_after(10 * SECOND);
 	sigset_t answer = signals_only(SIGNAL_OF_TWO);
 	siginfo_t info;
@@ -210,12 +210,12 @@ bool subreaper_lives(const struct subreaper *subreaper)
 	if (subreaper->above == 0)
 		return true;
 	if (sigqueue(subreaper->above, SIGNAL_OF_TWO, asks) != 0)
-		nanosleep(&a_moment, NULL);
+		nanosleep(&between_looks, NULL);
 	while (!subreaper_killed(subreaper) && deadline_left(&patience) > 0) {
-		if (signals_wait(&answer, &info, a_moment.tv_nsec) == SIGNAL_OF_TWO)
+		if (signals_wait(&answer, &info, between_looks.tv_nsec) == SIGNAL_OF_TWO)
 			return true;
 		if (errno != EAGAIN && errno != EINTR) { /* refused, by a sandbox, say */
-			nanosleep(&a_moment, NULL);
+			nanosleep(&between_looks, NULL);
 			break;
 		}
 		if (is_stopped(subreaper->above))

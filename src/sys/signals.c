@@ -210,7 +210,7 @@ static bool thread_has_ended(pid_t thread)
 /* The kernel sends the signal a moment before the thread is gone. */
 bool parent_lost_thread(const siginfo_t *info)
 {
-	const struct timespec a_moment = {0, 2 * MILLISECOND};
+	const struct timespec till_gone = {0, 2 * MILLISECOND};
 
 	if (watching == 0 || watching != getpid() || parent_thread == 0 ||
 	    info->si_code != SI_USER || info->si_pid != parent)
@@ -220,7 +220,7 @@ bool parent_lost_thread(const siginfo_t *info)
 			parent_thread = thread_of_parent();
 			return true;
 		}
-		nanosleep(&a_moment, NULL);
+		nanosleep(&till_gone, NULL);
 	}
 	return false;
 }

@@ -169,12 +169,19 @@ int options_parse(int argc, char **argv, struct options *options, struct error *
 		    "--slots and --mode=shared exclude each other");
 	if (options->slots > 0)
 		options->mode = LEASE_SLOTS;
-	options->until = options->no_wait         ? now + no_wait
-	                 : options->wait == NEVER ? NEVER
-	                                          : now + options->wait;
-	options->answer_by = options->no_wait || options->wait == NEVER ? options->until
-	                     : options->wait + LAST_ANSWER < no_wait    ? now + no_wait
-	                                                             : options->until + LAST_ANSWER;
+	if (options->no_wait) {
+		options->until = now + no_wait;
+		options->answer_by = options->until;
+	} else if (options->wait == NEVER) {
+		options->until = NEVER;
+		options->answer_by = NEVER;
+	} else {
+		options->until = now + options->wait;
+		/* A short wait gives a slow server as long as no wait at all does. */
+		options->answer_by = now + options->wait + LAST_ANSWER;
+		if (options->answer_by < now + no_wait)
+			options->answer_by = now + no_wait;
+	}
 	options->url_text = argv[optind];
 	return 0;
 }

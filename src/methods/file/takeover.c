@@ -52,7 +52,8 @@ int foreign_holder_listen(struct lock *lock)
 		close(fd);
 		return -1;
 	}
-	return lock->files.state->notify = fd;
+	lock->files.state->notify = fd;
+	return fd;
 }
 
 /* Read the events: may one of them be about the lock's name? */

@@ -167,12 +167,22 @@ static const char *whole_line(struct locksmith *helper)
 	return helper->buffer;
 }
 
+/* For poll(2): in ms, -1 for ever. */
+static int poll_time(const struct deadline *until)
+{
+	const int64_t left = deadline_left(until) / MILLISECOND;
+
+	if (until->never)
+		return -1;
+	return left < INT_MAX ? (int)left : INT_MAX;
+}
+
 int locksmith_line(struct locksmith *helper, const struct deadline *until, const char **line)
 {
 	struct pollfd answer = {helper->out, POLLIN, 0};
 	unsigned reads = 0;
 	const char *note;
-	int64_t left;
+	int left;
 	ssize_t got;
 
 	for (;;) {
@@ -184,12 +194,9 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 			complain("%s: %s", helper->url, note);
 			continue;
 		}
-		left = deadline_left(until) / MILLISECOND;
+		left = poll_time(until);
 		/* A helper that writes notes without end counts as late, too. */
-		if ((reads++ >= PIPE_READS && left == 0) || poll(&answer, 1,
-								until->never     ? -1
-								: left < INT_MAX ? (int)left
-										 : INT_MAX) == 0)
+		if ((reads++ >= PIPE_READS && left == 0) || poll(&answer, 1, left) == 0)
 			return LINE_LATE;
 		got = read(helper->out, helper->buffer + helper->used,
 		    sizeof helper->buffer - helper->used);
