@@ -16,6 +16,9 @@
 #include "sys/process.h"
 #include "sys/signals.h"
 
+/* A lock that names no process, and has had no sign of life for so long, may be nobody's. */
+#define LEFT_BEHIND (60 * SECOND)
+
 /* What is known while the locks are being taken. */
 struct acquisition {
 	struct run *run;
@@ -170,6 +173,38 @@ static void heed_signals(void)
 			signal(signals[i], end_by_signal);
 }
 
+/* Does nobody see this wait, and does nothing but a release end it? */
+static bool may_wait_unseen(const struct acquisition *acquisition, const struct lock *lock)
+{
+	return lock->spec->method->family == OF_FILES && lock->spec->stale == 0 &&
+	       acquisition->wait.deadline.never && !acquisition->request->quiet &&
+	       !observer_shows(&acquisition->show);
+}
+
+/* LOCK is a file that names no process, an empty one of touch(1), say.  A program that makes such
+ * locks removes them; if none does, a job of cron(8) would wait for ever, without a word. */
+COLD static void say_left_behind(const struct acquisition *acquisition, const struct lock *lock)
+{
+	struct search_terms terms = SEARCH_BRIEFLY;
+	struct owners found;
+	const struct owner *holder;
+	struct error error;
+	char since[32];
+
+	if (owners_look(&found, lock, &terms, &error) != 0)
+		return;
+	holder = found.holders > 0 ? &found.list[0] : NULL;
+	if (holder != NULL && holder->doubt == DOUBT_NOBODY && holder->touched > 0 &&
+	    clock_realtime() - holder->touched > LEFT_BEHIND) {
+		moment_text(holder->touched, since, sizeof since);
+		complain("%s: waiting: the lock names no process, and its last sign of life was "
+			 "%s; if nobody holds it, remove it, or use --stale",
+		    messages_label(acquisition->request, lock), since);
+	}
+	owners_forget(&found);
+	search_terms_forget(&terms);
+}
+
 /* LOCK is busy, and the wait for it begins: --log notes the place, and what is wanted is shown. */
 static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 {
@@ -183,6 +218,8 @@ static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 	acquisition->said = true;
 	if (request->log != NULL)
 		acquisition->run->log.place = taking_place(&acquisition->taking);
+	if (may_wait_unseen(acquisition, lock))
+		say_left_behind(acquisition, lock);
 	if (request->detach)
 		hold_waits((unsigned)(lock - acquisition->run->locks));
 	else

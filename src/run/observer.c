@@ -363,6 +363,11 @@ static bool is_terminal(void)
 	       strcmp(terminal, "dumb") != 0;
 }
 
+bool observer_shows(const struct show *show)
+{
+	return show->messages || (show->line && is_terminal());
+}
+
 void observer_start(const struct show *show, const struct lock *lock)
 {
 	struct view view = {
@@ -375,7 +380,7 @@ void observer_start(const struct show *show, const struct lock *lock)
 
 	observer_end();
 	view.show.line = show->line && is_terminal();
-	if (!view.show.messages && !view.show.line)
+	if (!observer_shows(show))
 		return;
 	if (waits_since == 0)
 		waits_since = clock_now();

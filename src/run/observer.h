@@ -37,6 +37,9 @@ struct show {
 /* What is to be shown of REQUEST's wait, if it begins now. */
 struct show show_of(const struct request *request);
 
+/* Does a person see what SHOW says, on a terminal or as messages? */
+bool observer_shows(const struct show *show);
+
 /* The wait for LOCK begins, or goes on for another lock or after another word of its server: have
  * it shown, if that is wanted.  Without a process or memory for the observer, nothing is shown. */
 void observer_start(const struct show *show, const struct lock *lock);

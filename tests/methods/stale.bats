@@ -206,6 +206,29 @@ stopped_at() {
 	[ -e ran ]
 }
 
+@test "a wait that may never end, for an old file that names no process, says so once, also off a terminal" {
+	: >l
+	touch -d '1 hour ago' l
+	start waiter "$SEMLOCK" -m excl l touch ran
+	"$PROBE" blocked "${PID[waiter]}"
+	rm l
+	ended waiter 0
+	grep -q '^semlock: l: waiting: the lock names no process, and its last sign of life was .*; if nobody holds it, remove it, or use --stale$' waiter.err
+	[ "$(wc -l <waiter.err)" = 1 ]
+	[ -e ran ]
+	# A young one is the lock of a program at work; and -q wants to hear nothing.
+	for age in now '1 hour ago'; do
+		touch -d "$age" l
+		quiet=
+		if [ "$age" != now ]; then quiet=-q; fi
+		start "waiter$quiet" "$SEMLOCK" $quiet -m excl l true
+		"$PROBE" blocked "${PID[waiter$quiet]}"
+		rm l
+		ended "waiter$quiet" 0
+		[ ! -s "waiter$quiet.err" ]
+	done
+}
+
 child() {
 	cut -d ' ' -f 1 "/proc/$1/task/$1/children"
 }
