@@ -218,11 +218,16 @@ named_flock() {
 	let_go
 }
 
+# waits_in_vain: the line of a wait was there before $room ms were over
+waits_in_vain() {
+	expect_status 1 "$SEMLOCK" --verbose -w "${room}ms" l true || return
+	grep -c "^semlock: l: waiting: held by" <<<"$err" | grep -qx 1
+}
+
 @test "busy and --verbose: 1 and a line on standard error; of a wait, also when it begins" {
 	hold_lock l
 	refused 1 l "$SEMLOCK" --verbose -n l true
-	expect_status 1 "$SEMLOCK" --verbose -w .3 l true
-	grep -c "^semlock: l: waiting: held by" <<<"$err" | grep -qx 1
+	with_room waits_in_vain
 	grep -c "^semlock: l: held by .*; the time is up$" <<<"$err" | grep -qx 1
 	[ "$(wc -l <<<"$err")" -eq 2 ]
 	for program in "${flocks[@]}"; do

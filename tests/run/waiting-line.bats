@@ -261,10 +261,20 @@ one_waits() {
 	[ "$(tr '\n' , <order)" = first,second, ]
 }
 
+# two_lines CMD...: CMD, which waits for $room ms, was in time with the line of a wait, before the one of its end.  (Another
+# process writes it, and ends with the wait.)
+two_lines() {
+	expect_status 1 "$@" || return
+	[ "$(wc -l <.err)" -eq 2 ]
+}
+
+waits_with_words() {
+	two_lines "$SEMLOCK" -v -w "${room}ms" l true
+}
+
 @test "-v in a pipe: a line at once, and one when the wait was in vain" {
 	hold_lock l
-	expect_status 1 "$SEMLOCK" -v -w .3 l true
-	[ "$(wc -l <.err)" -eq 2 ]
+	with_room waits_with_words
 	holder="held by ${COMMAND[holder]} (probe hold holder.up holder.down) since [0-2][0-9]:[0-5][0-9]:[0-6][0-9]"
 	sed -n 1p .err | grep -qx "semlock: l: waiting: $holder; 1st of 1; until [0-9:]*"
 	sed -n 2p .err | grep -qx "semlock: l: $holder; the time is up"
@@ -291,12 +301,15 @@ one_waits() {
 	let_go two
 }
 
+descriptor_waits() {
+	two_lines bash -c 'exec 8>l; exec "$0" -v -w "$1"ms 8' "$SEMLOCK" "$room"
+}
+
 @test "a descriptor: on a terminal, in a pipe, and on a terminal of no kind" {
 	hold_lock l
 	TERM=xterm "$PROBE" pty bash -c 'exec 8>l; exec "$0" -w .3 8' "$SEMLOCK" >.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ]
 	tr '\r' '\n' <.shown | grep -q "^semlock: descriptor 8: held by ${COMMAND[holder]} " || complain "$(cat -v .shown)"
-	expect_status 1 bash -c 'exec 8>l; exec "$0" -v -w .3 8' "$SEMLOCK"
-	[ "$(wc -l <.err)" -eq 2 ]
+	with_room descriptor_waits
 	sed -n 1p .err | grep -q "^semlock: descriptor 8 ($PWD/l): waiting: held by ${COMMAND[holder]} " || complain "$err"
 	for kind in "-u TERM" TERM=; do
 		# shellcheck disable=SC2086 # words
