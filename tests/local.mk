@@ -181,8 +181,8 @@ NETWORK_BATS = \
 	tests/locksmith/helper-parts.bats \
 	tests/contrib/objects-on-a-server.bats
 
-# This one needs a server of 276 MB: contrib/check s3.
-RADOSGW_BATS = tests/locksmith/s3-radosgw.bats
+# These need a server of 276 MB: contrib/check s3.
+RADOSGW_BATS = tests/locksmith/s3-radosgw.bats tests/locksmith/s3-radosgw-crowd.bats
 
 # These run only in a build with the helper for PostgreSQL.
 POSTGRESQL_BATS = tests/locksmith/postgresql-away.bats tests/locksmith/postgresql-full.bats \

@@ -244,6 +244,39 @@ crash() {
 	ended waiter 0
 }
 
+# asked TIMES ARG...: the lock is taken, after so many looks
+asked() {
+	local times=$1
+	shift
+	s3 PUT nightly -H 'Content-Type: text/plain' --data-binary @waited
+	: >requests
+	s3_fault ahead "${AHEAD:--}"
+	expect_status 0 "$SEMLOCK" "$@" "$URL" true
+	[ "$(grep -c ^GET requests)" -eq "$times" ] || complain "$*" "$(cat requests)"
+	s3_fault ahead -
+	s3 GET nightly | grep -q '^semlock 1 state=free .* waited=no ' || complain "$(s3 GET nightly)"
+}
+
+@test "one that comes right after a holder that had waited lets the waiters look first; not with -n, nor later" {
+	export SEMLOCK_LOOK_EVERY=3
+	hold_lock "$URL"
+	start waiter "$SEMLOCK" -v -w 60 "$URL" true
+	waits_for waiter "waiting: held by"
+	let_go
+	ended waiter 0
+	s3 GET nightly >waited
+	grep -q '^semlock 1 state=free .* waited=yes ' waited || complain "$(cat waited)"
+	start late "$SEMLOCK" -v -w 60 "$URL" true
+	waits_for late "waiting: for those that wait already"
+	ended late 0
+	asked 2
+	asked 2 -w 0.2
+	asked 1 -n
+	AHEAD=20 asked 1
+	sed -i 's/waited=yes/waited=no/' waited
+	asked 1
+}
+
 @test "the login: variables, then SEMLOCK_USER, a profile, a container's role, an instance's role" {
 	unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 	refused 77 "no login: set AWS_ACCESS_KEY_ID" "$SEMLOCK" "$URL" touch ran

@@ -3,13 +3,14 @@
 """Contenders for one lock on a server, each `semlock URL COMMAND`; their processes are killed and stopped at random.
 
 usage: remote.py --semlock=PROGRAM --url=URL [--contenders=4] [--rounds=200] [--chaos=0.2] [--ttl=2] [--seed=N]
-                 [--hold=0.02] [--tokens] [--beside=LOCK]
+                 [--hold=0.02] [--tokens] [--beside=LOCK] [--entries=N]
 
 The command takes a record lock of its own, without waiting, for as long as it lives. If that lock is refused, two
 commands are inside at once: an OVERLAP, printed with the events before it. So a holder that is too late has to be
 dead, not just signalled, before the next may enter. One in three commands ignores SIGTERM. With --tokens each
 command must find a SEMLOCK_TOKEN greater than all before.  With --beside every other round of a contender takes LOCK,
-which is the same lock by another name, without a server.
+which is the same lock by another name, without a server.  With --entries the contenders go on until they have been inside
+so often together, instead of --rounds each, and the one that was least often has at least a third of what the first has.
 
 Prints one line of figures; exit status 1 if anything was wrong.
 """
@@ -45,7 +46,7 @@ time.sleep(float(sys.argv[2]))
 """
 
 options = {"contenders": "4", "rounds": "200", "chaos": "0.2", "ttl": "2", "seed": "", "hold": "0.02",
-           "tokens": "", "beside": "", "semlock": "", "url": ""}
+           "tokens": "", "beside": "", "entries": "", "semlock": "", "url": ""}
 for a in sys.argv[1:]:
     key, _, value = a[2:].partition("=")
     if not a.startswith("--") or key not in options:
@@ -53,6 +54,8 @@ for a in sys.argv[1:]:
     options[key] = value or "yes"
 seed = int(options["seed"] or random.randrange(1 << 30))
 rounds, ttl, chaos = int(options["rounds"]), float(options["ttl"]), float(options["chaos"])
+contenders, entries = int(options["contenders"]), int(options["entries"] or 0)
+shares = [0] * contenders   # how often each has been inside
 room = tempfile.mkdtemp()
 oracle, log = os.path.join(room, "inside"), os.path.join(room, "log")
 for name in oracle, log:
@@ -183,18 +186,18 @@ def one(me, dice):
 
 
 def contender(me):
-    dice, done = random.Random(seed * 1000 + me), 0
-    while done < rounds and count["stuck"] == 0:
+    dice = random.Random(seed * 1000 + me)
+    while (sum(shares) < entries if entries else shares[me] < rounds) and count["stuck"] == 0:
         if one(me, dice):
             note("entered")
-            done += 1
+            shares[me] += 1
         else:
             time.sleep(0.1)
 
 
 stale = [] if options["url"].startswith(("etcd", "postgresql", "s3", "ssh", "redis")) else ["--stale=3"]
 began = time.monotonic()
-threads = [threading.Thread(target=contender, args=(i,)) for i in range(int(options["contenders"]))]
+threads = [threading.Thread(target=contender, args=(i,)) for i in range(contenders)]
 for t in threads:
     t.start()
 for t in threads:
@@ -207,6 +210,8 @@ if options["tokens"]:
             note("regressions", "%d after %d" % (token, before))
 tell_story()
 print(" ".join("%s=%d" % kv for kv in count.items()),
-      "longest=%.1f seconds=%.0f seed=%d" % (longest, time.monotonic() - began, seed), flush=True)
+      "least=%d most=%d longest=%.1f seconds=%.0f seed=%d" % (min(shares), max(shares), longest, time.monotonic() - began, seed),
+      flush=True)
 bad = count["overlaps"] + count["regressions"] + count["stuck"] + count["wrong"]
-sys.exit(1 if bad or count["entered"] < rounds * int(options["contenders"]) else 0)
+unfair = entries and 3 * min(shares) < max(shares)
+sys.exit(1 if bad or unfair or count["entered"] < (entries or rounds * contenders) else 0)

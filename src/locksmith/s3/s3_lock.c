@@ -60,7 +60,9 @@ static bool record_parse(const char *text, struct s3_record *record)
 		record->bare = true;
 	else if (!take_word(&text, " etag=quoted"))
 		return false;
-	if (!take_word(&text, " "))
+	if (take_word(&text, " waited=yes "))
+		record->waited = true;
+	else if (!take_word(&text, " waited=no "))
 		return false;
 	length = strlen(text);
 	if (strncmp(text, "mode=", 5) != 0 || text[length - 1] != '\n' ||
@@ -74,9 +76,10 @@ static void record_format(const struct s3_lock *lock, bool held, char *text, siz
 {
 	snprintf(text, size,
 	    FORMAT " state=%s token=%" PRId64 " beat=%" PRId64 " lease=%" PRId64
-		   " tag=%s etag=%s mode=exclusive pid=%ld%s\n",
+		   " tag=%s etag=%s waited=%s mode=exclusive pid=%ld%s\n",
 	    held ? "held" : "free", lock->token, lock->beat, lock->lease, lock->tag,
-	    lock->bare ? "bare" : "quoted", options_pid(lock->options), lock->holder);
+	    lock->bare ? "bare" : "quoted", lock->waited ? "yes" : "no", options_pid(lock->options),
+	    lock->holder);
 }
 
 void s3_lock_set_token(struct s3_lock *lock, int64_t token)
@@ -99,6 +102,12 @@ bool s3_lock_is_ours(const struct s3_lock *lock)
 bool s3_lock_is_old(const struct s3_lock *lock)
 {
 	return lock->age >= 0 && lock->age >= 2 * (lock->record.lease / SECOND + 1) + OLD_AFTER;
+}
+
+bool s3_lock_was_waited_for(const struct s3_lock *lock, int64_t ns)
+{
+	return lock->etag[0] != '\0' && !lock->record.held && lock->record.waited &&
+	       lock->age >= 0 && lock->age <= ns / SECOND + 2;
 }
 
 /* The object is not there. */

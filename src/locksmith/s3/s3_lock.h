@@ -2,7 +2,7 @@
 /* locksmith/s3/s3_lock.h - a lock on an S3 server: one small object.
  *
  *	semlock 1 state=held token=1764107203 beat=4 lease=30000000000 tag=4b0e... etag=quoted
- *	    mode=exclusive pid=4242 host=web1 since=1764107203 note=./job
+ *	    waited=no mode=exclusive pid=4242 host=web1 since=1764107203 note=./job
  *
  * It is never deleted, and changed by conditional writes alone: the first if there is no object,
  * each later one if the object has still the ETag that was seen.  No two of its states are the same
@@ -28,6 +28,7 @@ struct s3_record {
 	int64_t lease; /* nanoseconds */
 	char tag[S3_TAG];
 	bool bare;        /* its writer found that the server compares ETags without their quotes */
+	bool waited;      /* its writer did not get the lock at once: others may wait still */
 	char holder[512]; /* the fields of a WAIT line */
 };
 
@@ -38,6 +39,7 @@ struct s3_lock {
 	char tag[S3_TAG];        /* ours, random */
 	int64_t beat;            /* of our last write */
 	int64_t token;           /* ours */
+	bool waited;             /* another had the lock after we had asked for it */
 	char holder[400];        /* what others are told of us, behind pid= */
 
 	/* The state that was last seen or written. */
@@ -82,6 +84,10 @@ void s3_lock_set_token(struct s3_lock *lock, int64_t token);
 
 /* Has the object our tag? */
 bool s3_lock_is_ours(const struct s3_lock *lock);
+
+/* By the server's two dates, the lock was let go at most NS nanoseconds ago, by a holder that had
+ * waited for it.  The dates are of whole seconds: it may be two more. */
+bool s3_lock_was_waited_for(const struct s3_lock *lock, int64_t ns);
 
 /* By the server's two dates, nothing was written for so long that the holder has lost the lock,
  * whatever its own clock says. */

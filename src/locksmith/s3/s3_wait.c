@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* semlock-locksmith-s3 - until the lock is ours.  No order: each waiter looks at the object again
  * and again, with the same interval for all, or one that has just come would mostly be the first.
- */
+ *
+ * A program that asks again as soon as it has let go would be the first nevertheless, as the
+ * waiters sleep: of eight that did so, one had the lock 56 times in a row, and in 300 times another
+ * had it 11 times.  So if the last holder had waited for the lock, and has just let it go, one that
+ * comes now sleeps once before it takes it.  The holder's state says it: no waiter writes a mark,
+ * and nobody sleeps for a lock that no other wants. */
 #include <config.h>
 
 #include <stdio.h>
@@ -21,6 +26,7 @@
 enum step {
 	STEP_TAKEN,
 	STEP_HELD,   /* by another */
+	STEP_YIELDS, /* it is free, but others may have waited longer */
 	STEP_RACED,  /* another was faster, or time was short: look again */
 	STEP_SILENT, /* no answer */
 	STEP_FATAL
@@ -32,6 +38,7 @@ struct s3_waiting {
 	int failures;    /* in a row */
 	int64_t failing; /* the moment of the first of them */
 	bool answered;   /* the server has once answered */
+	bool yielded;    /* once is enough */
 };
 
 /* May the lock be taken, as it was last seen? */
@@ -90,6 +97,15 @@ static enum step take(struct s3_waiting *waiting, int64_t until)
 	           : STEP_RACED;
 }
 
+/* One that has just come sleeps as long as the waiters do between two looks. */
+static bool must_yield(const struct s3_waiting *waiting)
+{
+	const struct s3_lock *lock = waiting->lock;
+
+	return !waiting->yielded && !lock->waited && !lock->options->no_wait &&
+	       s3_lock_was_waited_for(lock, lock->options->interval);
+}
+
 static enum step look_and_take(struct s3_waiting *waiting)
 {
 	struct s3_lock *lock = waiting->lock;
@@ -101,7 +117,17 @@ static enum step look_and_take(struct s3_waiting *waiting)
 	waiting->answered = true;
 	if (reply == S3_DONE)
 		waiting->refusals = 0;
-	return may_be_taken(lock) ? take(waiting, until) : STEP_HELD;
+	/* Another has held it, if only in between. */
+	lock->waited = lock->waited || (waiting->yielded && reply == S3_DONE);
+	if (!may_be_taken(lock)) {
+		lock->waited = true;
+		return STEP_HELD;
+	}
+	if (must_yield(waiting)) {
+		waiting->yielded = true;
+		return STEP_YIELDS;
+	}
+	return take(waiting, until);
 }
 
 /* Until the next look: an interval, or until the holder's lease has passed. */
@@ -158,6 +184,10 @@ enum engine_outcome s3_wait(struct s3_lock *lock, struct error *error)
 			}
 			say_wait(lock->record.holder);
 			next = next_look(lock);
+		}
+		if (step == STEP_YIELDS) {
+			say_wait("note=for those that wait already");
+			next = clock_boottime() + spread(lock->options->interval);
 		}
 		if (step == STEP_RACED)
 			next = clock_boottime() + spread(RACE);
