@@ -76,6 +76,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/hold_time.c src/run/hold_time.h \
 	src/run/keeper.c src/run/keeper.h \
 	src/run/log.c src/run/log.h \
+	src/run/notes.c src/run/notes.h \
 	src/run/observer.c src/run/observer.h \
 	src/run/outcome.c src/run/outcome.h \
 	src/run/release.c src/run/release.h \

@@ -116,7 +116,7 @@ LOCAL_BATS = \
 	tests/methods/fuse.bats \
 	tests/fuzz/fuzz.bats \
 	tests/run/group-kill.bats \
-	tests/run/detach.bats tests/run/hold.bats \
+	tests/run/detach.bats tests/run/hold.bats tests/run/note.bats \
 	tests/owners/forged.bats \
 	tests/methods/hostile-files.bats \
 	tests/methods/published-faults.bats \

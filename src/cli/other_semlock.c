@@ -10,13 +10,16 @@
 #include "methods/kernel/kernel_methods.h"
 #include "methods/table.h"
 
-/* Returns false if ID says that nothing is to be told. */
+/* Returns false if ID makes no sense. */
 static bool heed_option(enum option_id id, struct other_semlock *other, bool *lock_named)
 {
 	switch (id) {
-	case OPTIONS: /* an unknown one */
 	case OPT_FILE:
-		return false;
+		other->several = true;
+		break;
+	case OPT_NOTE:
+		other->note = optarg;
+		break;
 	case OPT_SHARED:
 		other->mode = WANTS_SHARED;
 		break;
@@ -41,6 +44,8 @@ static bool heed_option(enum option_id id, struct other_semlock *other, bool *lo
 	case OPT_FD:
 		*lock_named = true;
 		break;
+	case OPTIONS: /* an unknown one */
+		return false;
 	default:
 		break;
 	}
@@ -81,5 +86,5 @@ bool other_semlock_read(const char *words, size_t length, struct other_semlock *
 	if (sense)
 		other->command = command_of(argv + optind, lock_named);
 	free(argv);
-	return sense;
+	return sense && !other->several;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/other_semlock.h - the command line of another semlock, or flock(1), that waits: what does it
- * want? */
+/* cli/other_semlock.h - the command line of another semlock, or flock(1), that waits or holds: what
+ * does it want, and why? */
 #ifndef SEMLOCK_CLI_OTHER_SEMLOCK_H
 #define SEMLOCK_CLI_OTHER_SEMLOCK_H
 
@@ -14,11 +14,14 @@ struct other_semlock {
 	const struct method *method;
 	enum { WANTS_EXCLUSIVE, WANTS_SHARED, WANTS_SLOT } mode;
 	bool has_range;      /* --start or --length */
+	bool several;        /* locks (-f) */
 	const char *command; /* the first word of its command, in WORDS; NULL: it has none */
+	const char *note;    /* why, as it was typed (--note), in WORDS; NULL: it does not say */
 };
 
 /* Read WORDS, LENGTH bytes, each word ended by a zero, into OTHER.  Returns false if they make no
- * sense, or name several locks (-f), which can differ in their modes. */
+ * sense, or name several locks (-f), which can differ in their modes: then OTHER has its note
+ * alone. */
 bool other_semlock_read(const char *words, size_t length, struct other_semlock *other);
 
 #endif

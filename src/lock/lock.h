@@ -62,9 +62,10 @@ struct lock_spec {
 	/* by --name: no other user may take it, and its directory is created with the first lock in
 	 * it */
 	bool of_user;
-	int64_t stale;  /* ns without a sign of life; 0: no limit */
-	int64_t ttl;    /* ns of lease; 0: the server's default */
-	char **command; /* what runs under it, for --who; NULL: nothing does */
+	int64_t stale;    /* ns without a sign of life; 0: no limit */
+	int64_t ttl;      /* ns of lease; 0: the server's default */
+	char **command;   /* what runs under it, for --who; NULL: nothing does */
+	const char *note; /* why, for people, as it was typed; NULL: not said */
 };
 
 /* What an open lock is: two of one device, inode and entry exclude each other, and share a

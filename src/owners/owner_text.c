@@ -130,10 +130,11 @@ static void record_text(const struct owner *holder, char *text, size_t size)
 	    doubt, touched);
 }
 
-bool owner_text(const struct owners *found, size_t columns, char *text, size_t size)
+bool owner_text(const struct owners *found, size_t columns, size_t note_columns, char *text,
+    size_t size)
 {
 	const struct owner *first = found->list;
-	char command[256], since[32];
+	char command[256], since[32], note[NOTE_SIZE];
 	bool unseen;
 	size_t used;
 
@@ -168,6 +169,10 @@ bool owner_text(const struct owners *found, size_t columns, char *text, size_t s
 	used = strlen(text);
 	if (found->holders > 1)
 		snprintf(text + used, size - used, " and %zu more", found->holders - 1);
+	used = strlen(text);
+	text_printable(note, sizeof note, first->note, strlen(first->note), note_columns);
+	if (note[0] != '\0')
+		snprintf(text + used, size - used, ": %s", note);
 	return true;
 }
 
@@ -229,24 +234,4 @@ bool owners_for_text(struct owners *found, const struct lock *lock, struct searc
 			owners_drop(found, i - 1);
 	owners_name_callers(found, terms->asker == 0 ? getpid() : terms->asker);
 	return true;
-}
-
-void holder_text(const struct lock *lock, const char *otherwise, char *text, size_t size)
-{
-	struct search_terms terms = SEARCH_BRIEFLY;
-	struct owners found;
-	bool named;
-
-	snprintf(text, size, "%s", otherwise);
-	if (!owners_for_text(&found, lock, &terms))
-		return;
-	named = owner_text(&found, OWNER_COMMAND_COLUMNS, text, size);
-	if (!named && lock->spec->method->family == OF_KERNEL && host_id()->pidns != FIRST_PIDNS)
-		/* outside of this PID namespace */
-		snprintf(text, size, "held; its holder cannot be seen from here");
-	else if (!named && found.seen == SEEN_CUT)
-		snprintf(text, size, "%s; its holder was not looked for in all processes",
-		    otherwise);
-	owners_forget(&found);
-	search_terms_forget(&terms);
 }

@@ -8,6 +8,7 @@
 
 #include "lock/lock.h"
 #include "methods/file/owner_record.h"
+#include "report/text.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
 
@@ -53,6 +54,10 @@ struct owner {
 	pid_t supervisor; /* semlock or flock(1), waiting for the command to end; 0: none */
 	pid_t taker;
 	char host[65]; /* "": this one */
+
+	/* why, for people, safe for a terminal; "": not said.  Of a lock on this machine it is for
+	 * the caller to fill in: semlock's command line has it */
+	char note[NOTE_SIZE];
 
 	int64_t since;   /* nanoseconds after 1970; 0: not known */
 	int64_t touched; /* the last sign of life in a lock made of files; 0: none */
@@ -178,9 +183,13 @@ void verdict_text(const struct owner *holder, char *text, size_t size);
 /* Why HOLDER cannot be signalled, as half a sentence; "" if it can. */
 void doubt_text(const struct owner *holder, char *text, size_t size);
 
-/* "held by 4242 (rsync -a /srv) since 12:01:07", without a full stop; at most COLUMNS characters of
- * the command. Returns false when there is no holder. */
-bool owner_text(const struct owners *found, size_t columns, char *text, size_t size);
+enum { OWNER_TEXT = 400 + NOTE_SIZE }; /* room for owner_text() */
+
+/* "held by 4242 (rsync -a /srv) since 12:01:07: NOTE", without a full stop; at most COLUMNS
+ * characters of the command, and NOTE_COLUMNS of the note. Returns false when there is no holder.
+ */
+bool owner_text(const struct owners *found, size_t columns, size_t note_columns, char *text,
+    size_t size);
 
 /* The process for which HOLDER, a placeholder of semlock --hold, holds the lock; 1: one that is not
  * known; 0: HOLDER is none. */
@@ -194,9 +203,6 @@ void owners_name_callers(struct owners *found, pid_t asker);
  * may have to wait for. Returns false when they cannot be found; else owners_forget() has to
  * follow. */
 bool owners_for_text(struct owners *found, const struct lock *lock, struct search_terms *terms);
-
-/* Both, briefly: the holder of LOCK at this moment, in TEXT; OTHERWISE if none is found. */
-void holder_text(const struct lock *lock, const char *otherwise, char *text, size_t size);
 
 /* ---- owners_look.c: nested locks ---- */
 

@@ -98,7 +98,7 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 		  pid = field_number(text, FIELD_PID, INT32_MAX);
 	long long since = field_number(text, FIELD_SINCE, INT64_MAX / SECOND);
 	/* may have blanks, and so is the last */
-	const char *note = locksmith_field(text, FIELD_NOTE);
+	const char *note = locksmith_field(text, FIELD_NOTE), *command;
 	char mode[16];
 
 	if (owner == NULL)
@@ -121,8 +121,9 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 	owner->since = since > 0 ? since * SECOND : 0;
 	owner->since_exact = since > 0;
 	if (note != NULL) {
-		snprintf(owner->process.command, sizeof owner->process.command, "%s", note);
-		owner->process.command_length = strlen(owner->process.command) + 1;
+		command = server_note_read(note, owner->note);
+		snprintf(owner->process.command, sizeof owner->process.command, "%s", command);
+		owner->process.command_length = *command == '\0' ? 0 : strlen(command) + 1;
 	}
 	if (waits)
 		return;

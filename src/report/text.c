@@ -81,6 +81,11 @@ void text_printable(char *text, size_t size, const char *from, size_t length, si
 	text[used] = '\0';
 }
 
+void text_note(char text[NOTE_SIZE], const char *note)
+{
+	text_printable(text, NOTE_SIZE, note, note == NULL ? 0 : strlen(note), NOTE_SIZE - 1);
+}
+
 /* Of well-formed UTF-8, at most three bytes. */
 static unsigned code_point(const char *text, size_t length)
 {

@@ -20,6 +20,12 @@ bool text_harmless(const char *text, size_t length);
  * question mark; a text that does not fit is cut between two characters, and ends in "...". */
 void text_printable(char *text, size_t size, const char *from, size_t length, size_t columns);
 
+/* A note, which says for people why a lock is held, in at most 200 bytes. */
+enum { NOTE_SIZE = 201 };
+
+/* Copy NOTE into TEXT as text_printable() does; "" for NULL. */
+void text_note(char text[NOTE_SIZE], const char *note);
+
 /* Write the LENGTH bytes at TEXT as a string of JSON, quotes included.  A byte that is not UTF-8
  * becomes U+FFFD; a character that is not text_harmless() is escaped. */
 void json_string(FILE *out, const char *text, size_t length);

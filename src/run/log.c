@@ -126,7 +126,7 @@ static void put_line(FILE *out, const struct run_log *log, const struct request 
     const struct run_outcome *outcome, const struct lock *locks)
 {
 	time_t now = time(NULL);
-	char moment[32], words[40];
+	char moment[32], words[40], note[NOTE_SIZE];
 
 	strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
 	outcome_text(outcome, words, sizeof words);
@@ -139,6 +139,8 @@ static void put_line(FILE *out, const struct run_log *log, const struct request 
 	json_number(out, "pid", (long long)outcome->pid, outcome->pid > 0);
 	put_user(out);
 	put_words(out, request->command);
+	text_note(note, request->spec.note);
+	json_text(out, "note", request->spec.note == NULL ? NULL : note);
 	json_number(out, "place", (long long)log->place, log->place > 0);
 	fprintf(out,
 	    "\"waited\": " STATUS_FD_SECONDS ", \"held\": " STATUS_FD_SECONDS ", \"outcome\": ",

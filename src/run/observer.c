@@ -18,6 +18,7 @@
 #include "owners/owners.h"
 #include "report/error.h"
 #include "report/text.h"
+#include "run/notes.h"
 #include "run/observer.h"
 #include "sys/files.h"
 #include "sys/process.h"
@@ -111,39 +112,59 @@ static void place_text(const struct view *view, const struct owners *found, char
 	}
 }
 
-/* The line with at most COLUMNS characters of the holder's command. */
+/* The line with at most COLUMNS characters of the holder's command, and NOTE_COLUMNS of its
+ * note. */
 static void line_text(const struct view *view, const struct owners *found, size_t columns,
-    char *text, size_t size)
+    size_t note_columns, char *text, size_t size)
 {
 	const struct lock_spec *spec = view->lock.spec;
-	char label[64], holder[400], place[96];
+	char label[64], holder[OWNER_TEXT], place[96];
 
 	snprintf(label, sizeof label, "descriptor %d", spec->fd);
 	if (spec->name != NULL)
 		text_printable(label, sizeof label, spec->name, strlen(spec->name), 30);
-	if (!owner_text(found, columns, holder, sizeof holder))
+	if (!owner_text(found, columns, note_columns, holder, sizeof holder))
 		snprintf(holder, sizeof holder, "busy");
 	place_text(view, found, place, sizeof place);
 	snprintf(text, size, "semlock: %s: %s%s", label, holder, place);
 }
 
-/* On a narrow terminal the holder's command is cut first, and the place last. */
+/* On a narrow terminal the holder's command and its note are cut, in turns, and the place last. */
+static void fit_line(const struct view *view, const struct owners *found, size_t columns,
+    char *text, size_t size)
+{
+	enum { SHORT = 20, LEAST = 8, STEP = 4 };
+	size_t command = OWNER_COMMAND_COLUMNS;
+	size_t note = found->holders == 0 ? 0 : strlen(found->list[0].note);
+
+	for (;;) {
+		line_text(view, found, command, note, text, size);
+		if (strlen(text) <= columns)
+			return;
+		if (command > SHORT)
+			command -= STEP;
+		else if (note > SHORT)
+			note -= STEP;
+		else if (command > LEAST)
+			command -= STEP;
+		else if (note > LEAST)
+			note -= STEP;
+		else
+			return;
+	}
+}
+
 static void draw_line(struct view *view, const struct owners *found)
 {
-	char text[700], next[LINE];
+	char text[OWNER_TEXT + 300], next[LINE];
 	struct winsize size;
-	size_t columns = 79, length;
+	size_t columns = 79;
 
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		columns = size.ws_col - 1u;
-	for (size_t command = OWNER_COMMAND_COLUMNS; command >= 8; command -= 4) {
-		line_text(view, found, command, text, sizeof text);
-		length = strlen(text);
-		if (length <= columns)
-			break;
-	}
+	fit_line(view, found, columns, text, sizeof text);
 	next[0] = '\r';
-	text_printable(next + 1, sizeof next - 4, text, length, columns);
+	text_printable(next + 1, sizeof next - 4, text, strlen(text), columns);
 	strcat(next, "\033[K");
 	if (drawn && strcmp(next, view->line) == 0)
 		return;
@@ -154,9 +175,9 @@ static void draw_line(struct view *view, const struct owners *found)
 
 static void say_waiting(const struct view *view, const struct owners *found)
 {
-	char holder[400], place[96], name[PATH_MAX];
+	char holder[OWNER_TEXT], place[96], name[PATH_MAX];
 
-	if (!owner_text(found, OWNER_COMMAND_COLUMNS, holder, sizeof holder))
+	if (!owner_text(found, OWNER_COMMAND_COLUMNS, NOTE_SIZE, holder, sizeof holder))
 		strcpy(holder, "busy");
 	place_text(view, found, place, sizeof place);
 	lock_text(&view->lock, name, sizeof name);
@@ -190,6 +211,7 @@ static int64_t look(struct view *view)
 	if (!view->show.messages && !may_draw(view))
 		return SECOND;
 	owners_for_text(&found, &view->lock, &view->terms);
+	notes_read(&found);
 	if (view->show.messages)
 		say_waiting(view, &found);
 	else if (may_draw(view))

@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "owners/owners.h"
+#include "report/compiler.h"
 #include "report/status_fd.h"
+#include "run/notes.h"
 #include "run/outcome.h"
 #include "sys/memory.h"
 #include "sys/signals.h"
@@ -97,10 +99,33 @@ bool outcome_speaks(const struct run_outcome *outcome, const struct request *req
 
 /* ---- the kinds of end ---- */
 
+/* The holder of LOCK at this moment; OTHERWISE if none is found. */
+COLD static void holder_text(const struct lock *lock, const char *otherwise, char *text,
+    size_t size)
+{
+	struct search_terms terms = SEARCH_BRIEFLY;
+	struct owners found;
+	bool named;
+
+	snprintf(text, size, "%s", otherwise);
+	if (!owners_for_text(&found, lock, &terms))
+		return;
+	notes_read(&found);
+	named = owner_text(&found, OWNER_COMMAND_COLUMNS, NOTE_SIZE, text, size);
+	if (!named && lock->spec->method->family == OF_KERNEL && host_id()->pidns != FIRST_PIDNS)
+		/* outside of this PID namespace */
+		snprintf(text, size, "held; its holder cannot be seen from here");
+	else if (!named && found.seen == SEEN_CUT)
+		snprintf(text, size, "%s; its holder was not looked for in all processes",
+		    otherwise);
+	owners_forget(&found);
+	search_terms_forget(&terms);
+}
+
 void outcome_busy(struct run_outcome *outcome, const struct request *request,
     const struct lock *lock, enum busy_reason reason)
 {
-	char text[400];
+	char text[OWNER_TEXT];
 
 	outcome->end = RUN_BUSY;
 	outcome->busy = reason;

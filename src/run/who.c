@@ -17,6 +17,7 @@
 #include "owners/hold_id.h"
 #include "owners/owners.h"
 #include "report/text.h"
+#include "run/notes.h"
 #include "run/who.h"
 
 enum {
@@ -200,6 +201,8 @@ static void print_row(const struct owner *owner, size_t turn, size_t width)
 	print_line("%4s %8s %-8s %-9s %-12s %4s %s", rank, pid, user, mode, since, age, command);
 	if (owner->supervisor > 0 && hold_id_find(owner->supervisor, id))
 		print_line("     in the background: --release=%s", id);
+	if (owner->note[0] != '\0')
+		print_line("     note: %s", owner->note);
 }
 
 static const char *state_of(const char *label, const struct owners *found)
@@ -277,6 +280,7 @@ static void json_owner(const struct owner *owner)
 	json_number(stdout, "watcher", owner->supervisor, owner->supervisor != 0);
 	json_text(stdout, "id",
 	    owner->supervisor > 0 && hold_id_find(owner->supervisor, id) ? id : NULL);
+	json_text(stdout, "note", owner->note[0] == '\0' ? NULL : owner->note);
 	json_number(stdout, "taker", owner->taker, owner->taker != 0);
 	json_number(stdout, "uid", (long long)process->user,
 	    process->pid != 0 && process->user != (uid_t)-1);
@@ -369,6 +373,7 @@ static int print_lock(const struct request *request, const char *name, struct ow
 	if (found->holders > 0 && found->list[0].mode == MODE_SLOT)
 		qsort(found->list, found->holders, sizeof found->list[0], compare_slots);
 	owners_name_callers(found, getpid());
+	notes_read(found);
 	for (size_t i = found->holders; i < found->count; i++)
 		name_wish(&found->list[i]);
 	if (request->json)

@@ -51,6 +51,7 @@ command_lines() {
 		-F --run-timeout=1 L true
 		--first --queue-max=1 L true
 		--log=log 8
+		--note=why -F L true
 		--queue-max=1 -f L2 L true
 		--min-hold=1 -F L true
 		--run-timeout=1 8

@@ -62,6 +62,19 @@ gives_up() {
 	[ "$took" -ge 980000000 ] || complain "$took ns"
 }
 
+@test "the note of a holder, and of a waiter, is known to the server, and so to other hosts" {
+	hold_lock --note="schema 42" "$URL"
+	start waiter "$SEMLOCK" -v --note="schema 43" "$URL" true
+	waits_for waiter "since [0-9:]*: schema 42"
+	refused 1 ": schema 42" "$SEMLOCK" -n -v "$URL" true
+	expect_status 1 "$SEMLOCK" --who --json "$URL"
+	[ "$(jq -c '.[0] | [.holders[].note, .waiters[].note]' .out)" = '["schema 42","schema 43"]' ] || complain "$out"
+	run_smith --who "$URL"
+	[[ $output == *" note=\"schema 42\" $PROBE hold "* ]] || complain "$output"
+	let_go
+	ended waiter 0
+}
+
 @test "a waiter that is told to end ends, and its key goes" {
 	hold_lock "$URL"
 	start waiter "$SEMLOCK" -v "$URL" touch ran

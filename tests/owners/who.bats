@@ -525,6 +525,7 @@ held_since() {
 		L.holders[].length null
 		L.holders[].method string
 		L.holders[].mode string
+		L.holders[].note null
 		L.holders[].pid number
 		L.holders[].since string
 		L.holders[].slot null
@@ -548,6 +549,7 @@ held_since() {
 		L.waiters[].length null
 		L.waiters[].method string
 		L.waiters[].mode string
+		L.waiters[].note null
 		L.waiters[].pid number
 		L.waiters[].since string
 		L.waiters[].slot null

@@ -24,6 +24,9 @@
 
 enum { MOST_WORDS = 10 };
 
+/* Bytes of a note on a server, where helpers keep 200 of it and the command together. */
+enum { LONGEST_NOTE = 150 };
+
 /* The helper's arguments, from its program to the URL. */
 struct words {
 	const char *list[MOST_WORDS + 1]; /* the last element stays NULL */
@@ -58,16 +61,36 @@ static void add_duration(struct words *words, const char *option, int64_t time)
 	    (long long)(time % SECOND));
 }
 
-/* COMMAND in one line, for other people's terminals. */
-static void add_note(struct words *words, char **command)
+/* SPEC's note in quotes, then its command, in one line for other people's terminals: what
+ * server_note_read() reads.  A command that begins with a quote has an empty note before it. */
+static void add_note(struct words *words, const struct lock_spec *spec)
 {
-	char all[200] = "", text[sizeof all];
+	char all[200] = "", text[sizeof all], note[LONGEST_NOTE + 1] = "";
+	char **command = spec->command;
 
-	for (size_t used = 0; *command != NULL && used < sizeof all; used = strlen(all) + 1)
-		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", used == 0 ? "" : " ",
-		    *command++);
+	if (spec->note != NULL)
+		text_printable(note, sizeof note, spec->note, strlen(spec->note), LONGEST_NOTE);
+	for (size_t i = 0; note[i] != '\0'; i++)
+		if (note[i] == '"')
+			note[i] = '\'';
+	if (note[0] != '\0' || (command != NULL && command[0][0] == '"'))
+		snprintf(all, sizeof all, "\"%s\"", note);
+	while (command != NULL && *command != NULL && strlen(all) + 1 < sizeof all)
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s",
+		    all[0] == '\0' ? "" : " ", *command++);
 	text_printable(text, sizeof text, all, strlen(all), sizeof text - 1);
 	add_word(words, "--note=%s", text);
+}
+
+const char *server_note_read(const char *text, char note[NOTE_SIZE])
+{
+	const char *end = *text == '"' ? strchr(text + 1, '"') : NULL;
+
+	note[0] = '\0';
+	if (end == NULL)
+		return text;
+	text_printable(note, NOTE_SIZE, text + 1, (size_t)(end - text - 1), NOTE_SIZE - 1);
+	return end[1] == ' ' ? end + 2 : end + 1;
 }
 
 static int start_helper(struct lock *lock, const struct wait_options *wait, struct error *error)
@@ -91,8 +114,8 @@ static int start_helper(struct lock *lock, const struct wait_options *wait, stru
 	if (wait->places > 0)
 		add_word(&words, "--queue-max=%u", wait->places);
 	add_word(&words, "--pid=%ld", (long)lock->child->semlock);
-	if (spec->command != NULL)
-		add_note(&words, spec->command);
+	if (spec->command != NULL || spec->note != NULL)
+		add_note(&words, spec);
 	add_text(&words, "--"); /* the URL may begin with "-" */
 	add_text(&words, spec->name);
 	if (words.full)

@@ -5,6 +5,7 @@
 #define SEMLOCK_METHODS_SERVER_SERVER_H
 
 #include "lock/method.h"
+#include "report/text.h"
 
 /* The method of all schemes; server_method() (scheme.h) gives it the scheme's name. */
 extern const struct method method_on_server;
@@ -15,5 +16,9 @@ typedef void (*server_line)(const char *line, void *context);
 /* Ask the server of LOCK for its holders and waiters, and take nothing.  Returns 0, or -1 with
  * ERROR filled. */
 int server_ask(const struct lock *lock, server_line hear, void *context, struct error *error);
+
+/* Read TEXT, what a server tells of a holder as its note: put the note of that holder's semlock
+ * into NOTE, "" if it has none.  Returns the command, the rest of TEXT. */
+const char *server_note_read(const char *text, char note[NOTE_SIZE]);
 
 #endif
