@@ -152,7 +152,7 @@ static int symlink_cannot_read(const struct lock *lock, struct error *error)
 {
 	if (errno == EINVAL)
 		return lockdir_not_a_lock(lock, error);
-	return error_set(error, ERROR_OPEN, "cannot look at the lock");
+	return error_set(error, ERROR_OPEN, "cannot examine the lock");
 }
 
 /* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock

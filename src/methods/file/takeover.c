@@ -210,7 +210,7 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 	case ENOTDIR:
 		return lockdir_not_a_lock(lock, error);
 	}
-	return lockdir_failed(error, ERROR_OPEN, "cannot look at the lock");
+	return lockdir_failed(error, ERROR_OPEN, "cannot examine the lock");
 }
 
 /* NFS: LOCK_EX needs a descriptor that is open for writing. */

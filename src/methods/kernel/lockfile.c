@@ -293,7 +293,7 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 		error->errnum = EBADF;
 		return -1;
 	}
-	return error_set(error, ERROR_LOCKABLE, "cannot look at this descriptor");
+	return error_set(error, ERROR_LOCKABLE, "cannot examine this descriptor");
 }
 
 /* K1: open the file. */
