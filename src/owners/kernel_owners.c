@@ -303,41 +303,43 @@ static void look_into_takers(struct holders *holders)
 
 /* Where all processes may be looked into, a lock that is not seen has been passed on, and its taker
  * has ended or is not named: search them all once more. */
-static int add_listed(struct holders *holders, struct search *search, struct error *error)
+static enum look add_listed(struct holders *holders, struct search *search, struct error *error)
 {
 	struct snapshot *snapshot = holders->snapshot;
+	struct look_progress *progress = &search->terms->progress;
 	const bool blind = snapshot->open_fds.seen > SEEN_ALL;
 	const bool none = holders->found->count == 0;
+	bool missed;
 
+	if (search->in_pieces && !progress->paused) {
+		progress->paused = true;
+		return LOOK_PIECE;
+	}
 	if (snapshot_list(snapshot, search, none && blind, error) != 0) {
 		seen_lessened(&holders->found->seen, SEEN_NOT_ALL);
-		return none ? -1 : 0;
+		return none ? LOOK_FAILED : LOOK_WHOLE;
 	}
 	if (account(holders) > 0)
 		look_into_takers(holders);
-	if (account(holders) > 0 && !blind) {
-		snapshot_retake(snapshot, search);
-		find_seen(holders);
-		account(holders);
-	}
+	missed = account(holders) > 0 && !blind && progress->tries == 0;
 	if (snapshot->list_state == LIST_FRESH || blind)
 		add_unseen(holders->found, snapshot, holders->kinds);
 	unite_unseen_slots(holders->found);
-	return 0;
+	return missed ? LOOK_MISSED : LOOK_WHOLE;
 }
 
-int kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
+enum look kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
     struct search *search, struct error *error)
 {
 	struct holders holders = {.found = found, .snapshot = snapshot, .kinds = kinds};
-	int result = 0;
+	enum look look = LOOK_WHOLE;
 
 	find_seen(&holders);
 	if (found->seen < SEEN_FAILED && needs_list(&holders, search->terms->list_use))
-		result = add_listed(&holders, search, error);
+		look = add_listed(&holders, search, error);
 	found->holders = found->count;
 	free(holders.locks);
-	return result;
+	return look;
 }
 
 bool kernel_owner_outside(const char *path, unsigned kinds)
@@ -422,17 +424,17 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 		close(asked.fd);
 }
 
-static int kernel_add(struct owners *found, const struct lock *lock, struct search *search,
+static enum look kernel_add(struct owners *found, const struct lock *lock, struct search *search,
     struct error *error)
 {
 	const unsigned kinds =
 	    search->terms->kinds != 0 ? search->terms->kinds : owners_kinds(lock);
 	struct snapshot snapshot;
-	int result = snapshot_take(&snapshot, lock, search, error);
+	enum look look = LOOK_FAILED;
 
-	if (result == 0)
-		result = kernel_owners_add(found, &snapshot, kinds, search, error);
-	if (result == 0) {
+	if (snapshot_take(&snapshot, lock, search, error) == 0)
+		look = kernel_owners_add(found, &snapshot, kinds, search, error);
+	if (look < LOOK_PIECE) {
 		add_elsewhere(found, lock);
 		waiters_add(found, &snapshot, kinds, search);
 		for (size_t i = found->holders; i > 0; i--)
@@ -440,16 +442,17 @@ static int kernel_add(struct owners *found, const struct lock *lock, struct sear
 				owners_drop(found, i - 1);
 	}
 	snapshot_forget(&snapshot);
-	return result < 0 ? -1 : 1;
+	return look;
 }
 
-static bool kernel_verify(const struct lock *lock, pid_t pid)
+static bool kernel_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk)
 {
 	struct identity file = {lock->id.device, lock->id.inode};
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
 	struct owner holder = {0};
 	bool verified = false;
 
+	(void)walk; /* that process alone is looked into */
 	open_fds_of(&open_fds, pid);
 	for (size_t i = 0; i < open_fds.count && !verified; i++)
 		if (open_fds.list[i].locked) {

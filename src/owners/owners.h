@@ -106,6 +106,13 @@ enum list_use {
 
 struct lock_list;
 
+/* How far a look has come. */
+struct look_progress {
+	int tries;     /* that have missed an owner, or may have */
+	int64_t began; /* the first of them, on clock_now()'s clock */
+	bool paused;   /* a piece ended where /proc/locks is read next */
+};
+
 /* What a look may cost, and what has been read for it.  A caller that looks more than once keeps
  * it; search_terms_forget() at the end. */
 struct search_terms {
@@ -116,6 +123,8 @@ struct search_terms {
 	struct deadline deadline; /* no look goes on after it */
 	pid_t asker;            /* the process that waits, for which this one looks; 0: this one */
 	struct lock_list *list; /* as it was read last; NULL: not yet */
+	struct fd_walk *walk;   /* over all processes; NULL: one of its own for each look */
+	struct look_progress progress;
 };
 
 /* For a person who asked for nothing else. */
@@ -147,9 +156,12 @@ struct search_terms {
 void search_terms_forget(struct search_terms *terms);
 
 /* Fill FOUND with LOCK's owners; LOCK is open, or its name is set.  A file that does not exist has
- * no owners.  A server is not asked: its last answer is read.  When LOOK's limits are reached,
- * FOUND has what was found until then, and is SEEN_CUT.  Returns 0, or -1 with ERROR filled: the
- * file cannot be reached, or /proc does not tell. */
+ * no owners.  A server is not asked: its last answer is read.  When the limits of TERMS are
+ * reached, FOUND has what was found until then, and is SEEN_CUT.  Returns 0; or -1 with ERROR
+ * filled: the file cannot be reached, or /proc does not tell.
+ *
+ * With TERMS->walk in pieces, 1: a piece of the look has been made, and the next call goes on.
+ * FOUND is empty. */
 int owners_look(struct owners *found, const struct lock *lock, struct search_terms *terms,
     struct error *error);
 
@@ -161,8 +173,8 @@ int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_
 /* Does process PID, at this moment, keep LOCK, which is on no server, from being taken: by a kernel
  * lock in one of its descriptors, or as the one holder of a lock made of files?  To be asked after
  * PID's pidfd was opened: if that process has ended since, a signal reaches no process, whatever
- * PID is by then. */
-bool owners_verify(const struct lock *lock, pid_t pid);
+ * PID is by then.  WALK: as in search_terms. */
+bool owners_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk);
 
 /* ---- owner_text.c: a holder in words ---- */
 

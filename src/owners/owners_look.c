@@ -20,25 +20,55 @@ static const struct source *source_of(const struct lock *lock)
 	return &server_source;
 }
 
+/* Is the search to be made again? */
+static bool has_missed(enum look look, struct search *search)
+{
+	enum { MOST_TRIES = 4 };
+
+	if (look != LOOK_MISSED)
+		return false;
+	fd_walk_drop(search->terms->walk);
+	return ++search->terms->progress.tries < MOST_TRIES && !allowance_spent(&search->limit);
+}
+
+static enum look look_once(struct owners *found, const struct lock *lock, struct search *search,
+    struct error *error)
+{
+	enum look look = LOOK_PIECE;
+
+	*found = (struct owners){0};
+	if (!search->in_pieces || fd_walk_go_on(search->terms->walk))
+		look = source_of(lock)->add(found, lock, search, error);
+	if (look < LOOK_PIECE && found->seen == SEEN_FAILED) {
+		error_plain(error, ERROR_SYSTEM, "cannot list its holders: no memory");
+		look = LOOK_FAILED;
+	}
+	return look;
+}
+
 int owners_look(struct owners *found, const struct lock *lock, struct search_terms *terms,
     struct error *error)
 {
-	enum { MOST_TRIES = 4 };
-	struct search search = {terms, allowance_begins(terms->budget, terms->deadline)};
-	int seen = 0;
+	const bool in_pieces = terms->walk != NULL && terms->walk->piece > 0;
+	struct search search = {terms, allowance_begins(terms->budget, terms->deadline), in_pieces};
+	enum look look;
+	bool missed;
 
-	*found = (struct owners){0};
-	for (int tries = 0; tries < MOST_TRIES && seen == 0; tries++) {
-		if (tries > 0 && allowance_spent(&search.limit))
-			break;
-		if (tries > 0)
-			open_fds_drop_walk();
-		owners_forget(found);
-		seen = source_of(lock)->add(found, lock, &search, error);
+	if (terms->progress.began == 0) {
+		terms->progress.began = clock_now();
+		if (in_pieces)
+			fd_walk_drop(terms->walk);
 	}
-	if (seen >= 0 && found->seen == SEEN_FAILED)
-		seen = error_plain(error, ERROR_SYSTEM, "cannot list its holders: no memory");
-	return seen < 0 ? -1 : 0;
+	do {
+		look = look_once(found, lock, &search, error);
+		missed = has_missed(look, &search);
+		if (missed || look == LOOK_PIECE)
+			owners_forget(found);
+	} while (missed && !in_pieces);
+	if (missed || look == LOOK_PIECE)
+		return 1;
+	terms->progress = (struct look_progress){0};
+	return look == LOOK_FAILED ? -1 : 0;
 }
 
 /* No process that is seen here holds the kernel lock: one outside of this PID namespace does. */
@@ -68,7 +98,7 @@ int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_
 	if (server_method(spec->name) != NULL)
 		spec->method = server_method(spec->name);
 	if (spec->method->family == ON_SERVER) {
-		open_fds_drop_walk(); /* its answer may take long */
+		fd_walk_drop(terms->walk); /* its answer may take long */
 		return server_owners_ask(found, &lock, error);
 	}
 	terms->kinds = this_method ? owners_kinds(&lock) : KIND_FLOCK | KIND_OFD | KIND_POSIX;
@@ -89,9 +119,9 @@ int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_
 	return 0;
 }
 
-bool owners_verify(const struct lock *lock, pid_t pid)
+bool owners_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk)
 {
-	return source_of(lock)->verify(lock, pid);
+	return source_of(lock)->verify(lock, pid, walk);
 }
 
 enum nesting nesting_inherited(const struct lock *lock, int *fd)

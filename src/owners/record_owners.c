@@ -320,7 +320,7 @@ static bool has_made_it(const struct owner *owner, const struct probe *probe)
 	return lstat(path, &link) == 0 && (link.st_mode & S_IWUSR) != 0;
 }
 
-static int look_at(struct owners *found, const struct probe *probe, struct search *search,
+static enum look look_at(struct owners *found, const struct probe *probe, struct search *search,
     struct error *error)
 {
 	const struct lock_info *info = &probe->info;
@@ -328,14 +328,18 @@ static int look_at(struct owners *found, const struct probe *probe, struct searc
 	struct owner *owner;
 	size_t flocks;
 	bool steady;
+	enum look look;
 
-	if (info->there && info->record.kind == RECORD_ABSENT)
-		return error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock");
+	if (info->there && info->record.kind == RECORD_ABSENT) {
+		error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock");
+		return LOOK_FAILED;
+	}
 	if (snapshot_take_object(&snapshot, &probe->lock, info->object, search, error) != 0)
-		return -1;
-	if (kernel_owners_add(found, &snapshot, KIND_FLOCK, search, error) != 0) {
+		return LOOK_FAILED;
+	look = kernel_owners_add(found, &snapshot, KIND_FLOCK, search, error);
+	if (look >= LOOK_PIECE) {
 		snapshot_forget(&snapshot);
-		return -1;
+		return look;
 	}
 	flocks = found->count;
 	for (size_t i = flocks; i > 0; i--)
@@ -362,18 +366,19 @@ static int look_at(struct owners *found, const struct probe *probe, struct searc
 		found->list[i].kind = 0;
 	}
 	snapshot_forget(&snapshot);
-	return steady;
+	return steady ? look : LOOK_MISSED;
 }
 
-static int record_add(struct owners *found, const struct lock *lock, struct search *search,
+static enum look record_add(struct owners *found, const struct lock *lock, struct search *search,
     struct error *error)
 {
 	struct probe probe;
-	int seen =
-	    probe_open(&probe, lock->spec, error) == 0 ? look_at(found, &probe, search, error) : -1;
+	enum look look = LOOK_FAILED;
 
+	if (probe_open(&probe, lock->spec, error) == 0)
+		look = look_at(found, &probe, search, error);
 	probe_close(&probe);
-	return seen;
+	return look;
 }
 
 /* ---- does a process hold it? ---- */
@@ -422,16 +427,19 @@ static bool is_proven(const struct lock *lock, pid_t pid)
 	return holds;
 }
 
-static bool record_verify(const struct lock *lock, pid_t pid)
+/* Of WALK's processes; PID and the record are read anew. */
+static bool record_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk)
 {
 	struct search_terms terms = SEARCH_FOR_PROOF;
-	struct search search = {&terms, allowance_begins(terms.budget, terms.deadline)};
+	struct search search = {&terms, allowance_begins(terms.budget, terms.deadline), false};
 	struct owners found = {0};
 	struct error ignored;
-	bool holds = record_add(&found, lock, &search, &ignored) >= 0 && found.holders > 0 &&
-	             found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
-	             owner_has(&found.list[0], pid);
+	bool holds;
 
+	terms.walk = walk;
+	holds = record_add(&found, lock, &search, &ignored) <= LOOK_MISSED && found.holders > 0 &&
+	        found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
+	        owner_has(&found.list[0], pid);
 	owners_forget(&found);
 	search_terms_forget(&terms);
 	return holds && is_proven(lock, pid);

@@ -197,19 +197,20 @@ void server_owners_see(struct owners *found, const char *url, pid_t semlock, boo
 /* ---- the family ---- */
 
 /* The server is not asked: its last answer about a busy lock. */
-static int server_add(struct owners *found, const struct lock *lock, struct search *search,
+static enum look server_add(struct owners *found, const struct lock *lock, struct search *search,
     struct error *error)
 {
 	(void)search;
 	(void)error;
 	if (lock->server.text != NULL)
 		server_owners_add(found, lock->spec->method->name, lock->server.text, false);
-	return 1;
+	return LOOK_WHOLE;
 }
 
 /* No process is signalled for a lock on a server. */
-static bool server_verify(const struct lock *lock, pid_t pid)
+static bool server_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk)
 {
+	(void)walk;
 	(void)lock;
 	(void)pid;
 	return false;

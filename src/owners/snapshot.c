@@ -164,7 +164,8 @@ int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice, 
 		return 0;
 	if (!pick_lines(snapshot, search->terms->list))
 		return error_set(error, ERROR_SYSTEM, "no memory");
-	snapshot->list_state = LIST_OLDER;
+	snapshot->list_state =
+	    search->terms->list->read_at < search->terms->progress.began ? LIST_OLDER : LIST_FRESH;
 	return 0;
 }
 
@@ -202,7 +203,7 @@ static void find_open_fds(struct snapshot *snapshot, struct search *search)
 	    .nfiles = snapshot->nfiles,
 	    .limit = &search->limit};
 	if (snapshot->nfiles > 0)
-		open_fds_find(&snapshot->open_fds);
+		open_fds_find(&snapshot->open_fds, search->terms->walk);
 }
 
 static void fill_snapshot(struct snapshot *snapshot, const struct lock *lock, struct search *search)
@@ -211,13 +212,6 @@ static void fill_snapshot(struct snapshot *snapshot, const struct lock *lock, st
 
 	queuefile_path(lock, snapshot->queue);
 	identify_path(snapshot, SNAPSHOT_QUEUE, snapshot->queue, &status);
-	find_open_fds(snapshot, search);
-}
-
-void snapshot_retake(struct snapshot *snapshot, struct search *search)
-{
-	open_fds_forget(&snapshot->open_fds);
-	open_fds_drop_walk();
 	find_open_fds(snapshot, search);
 }
 

@@ -31,15 +31,23 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock);
 struct search {
 	struct search_terms *terms;
 	struct allowance limit;
+	bool in_pieces; /* LOOK_PIECE may be returned */
+};
+
+/* What has come of it. */
+enum look {
+	LOOK_WHOLE,
+	LOOK_MISSED, /* an owner, or may have: it is to be repeated, with another walk */
+	LOOK_PIECE,  /* it goes on when it is repeated */
+	LOOK_FAILED  /* ERROR is filled */
 };
 
 struct source {
-	/* Add LOCK's owners to FOUND, which is empty.  Returns 1; 0 if an owner may have been
-	 * missed, so that the search is to be repeated; or -1 with ERROR filled. */
-	int (*add)(struct owners *found, const struct lock *lock, struct search *search,
+	/* Add LOCK's owners to FOUND, which is empty. */
+	enum look (*add)(struct owners *found, const struct lock *lock, struct search *search,
 	    struct error *error);
 	/* owners_verify() */
-	bool (*verify)(const struct lock *lock, pid_t pid);
+	bool (*verify)(const struct lock *lock, pid_t pid, struct fd_walk *walk);
 	/* nesting_inherited() */
 	enum nesting (*inherited)(const struct lock *lock, int *fd);
 };
@@ -75,7 +83,7 @@ struct snapshot {
 	/* /proc/locks, as far as it is about these files */
 	enum {
 		LIST_UNREAD,
-		LIST_OLDER, /* than this snapshot: a line that it has may be gone */
+		LIST_OLDER, /* than this look: a line that it has may be gone */
 		LIST_FRESH
 	} list_state;
 	struct listed_lock *listed;
@@ -91,9 +99,6 @@ int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct sea
  * flock(2); -1: there is none. */
 int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int object,
     struct search *search, struct error *error);
-
-/* Look for the descriptors once more. */
-void snapshot_retake(struct snapshot *snapshot, struct search *search);
 
 /* Is there a process that has the lock's file open, has locked nothing of it, and has no ticket? It
  * may wait in the kernel. */
@@ -113,9 +118,8 @@ void snapshot_forget(struct snapshot *snapshot);
 /* ---- kernel_owners.c: locks of the kernel ---- */
 
 /* Add the holders of the kernel lock to FOUND, which is empty.  All processes that share a lock are
- * one holder.  OBJECT: it is what is flocked of a lock made of files.  Returns 0, or -1 with ERROR
- * filled. */
-int kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
+ * one holder. */
+enum look kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
     struct search *search, struct error *error);
 
 /* In a PID namespace, as in a container, the kernel shows no lock of a process outside of it.

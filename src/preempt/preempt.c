@@ -50,6 +50,8 @@ struct preemption {
 	int looks;            /* ... of which there were so many */
 	long pause;           /* ms until the next look */
 	struct search_terms terms; /* of each look */
+	struct fd_walk walk;       /* of each look */
+	int64_t look_began;        /* ns on clock_now()'s clock; 0: none is under way */
 	struct error *error;
 };
 
@@ -81,13 +83,13 @@ static bool too_late(const struct preemption *state)
 }
 
 /* Does PID hold the lock now; or SUPERVISOR, a flock -o whose command PID is? */
-static bool proven_holder(const struct preemption *state, pid_t pid, pid_t supervisor)
+static bool proven_holder(struct preemption *state, pid_t pid, pid_t supervisor)
 {
 	struct procfs_stat stat;
 
-	return owners_verify(state->lock, pid) ||
+	return owners_verify(state->lock, pid, &state->walk) ||
 	       (supervisor > 0 && process_stat(pid, &stat) && stat.parent == supervisor &&
-		   owners_verify(state->lock, supervisor));
+		   owners_verify(state->lock, supervisor, &state->walk));
 }
 
 /* Prove that PID holds the lock, then signal it.  The target's pidfd is older than the proof: if
@@ -389,15 +391,18 @@ static int check_proc(struct error *error)
 	    "cannot stop the holder: /proc shows another PID namespace; mount that of this one");
 }
 
-/* Look for the holders, and signal them.  Returns 0, or -1 with ERROR filled. */
+/* Look for the holders, and signal them.  Returns 0; 1: one piece of the look has been made; or -1
+ * with ERROR filled. */
 static int look_and_stop(struct preemption *state)
 {
 	struct owners found;
-	int stopped;
+	int stopped, looked;
 
-	if (check_proc(state->error) != 0 ||
-	    owners_look(&found, state->lock, &state->terms, state->error) != 0)
+	if (check_proc(state->error) != 0)
 		return -1;
+	looked = owners_look(&found, state->lock, &state->terms, state->error);
+	if (looked != 0)
+		return looked;
 	CRASH_POINT("replace.looked");
 
 	state->doubted = state->look.doubtful;
@@ -431,21 +436,27 @@ static void set_pause(struct preemption *state, int64_t took)
 		state->pause = (long)(least / MILLISECOND);
 }
 
-/* One look.  AGAIN: the lock may be free now; before the next look, sleep for *NAP ns. */
+/* One look, or a piece of it.  AGAIN: the lock may be free now; before the next one, sleep for *NAP
+ * ns. */
 static enum outcome stop_once(struct preemption *state, int64_t *nap)
 {
-	const int64_t began = clock_now();
+	int looked;
 
 	if (too_late(state))
 		return busy(state, state->try_once ? BUSY_NOW : BUSY_TIMEOUT);
-	if (look_and_stop(state) != 0)
-		return FAILED;
+	if (state->look_began == 0)
+		state->look_began = clock_now();
+	looked = look_and_stop(state);
+	*nap = 0;
+	if (looked != 0)
+		return looked > 0 ? AGAIN : FAILED;
 	if (state->look.young > 0 && state->try_once && !state->stopped)
 		return busy(state, BUSY_NOW);
 	if (state->toggles && state->stopped && state->look.holders == 0)
 		return busy(state, BUSY_TOGGLED);
 
-	set_pause(state, clock_now() - began);
+	set_pause(state, clock_now() - state->look_began);
+	state->look_began = 0;
 	*nap = wait_for_targets(state);
 	return AGAIN;
 }
@@ -478,7 +489,9 @@ struct preemption *preempt_begin(const struct request *request, const struct dea
 	    .try_once = try_once,
 	    .toggles = request->preempt == PREEMPT_TOGGLE,
 	    .terms = SEARCH_FOR_PROOF,
+	    .walk.piece = 10 * MILLISECOND,
 	};
+	state->terms.walk = &state->walk;
 	return state;
 }
 
@@ -487,5 +500,6 @@ void preempt_end(struct preemption *state)
 	target_list_forget(&state->targets);
 	owners_forget(&state->first);
 	search_terms_forget(&state->terms);
+	fd_walk_drop(&state->walk);
 	free(state);
 }

@@ -21,7 +21,8 @@ struct preemption *preempt_begin(const struct request *request, const struct dea
 /* LOCK is busy.  Look for its holder, prove that it holds the lock, signal it, and let it end.
  *
  * AGAIN: LOCK may be free now; before the next call, sleep for *NAP ns in the kernel's queue for
- * it, which would else be free while the next look lasts (0: do not).  BUSY: the time is up before
+ * it, which would else be free while the next look lasts.  0: ask for it, and do not sleep: a piece
+ * of a look has been made, and the next call goes on with it.  BUSY: the time is up before
  * a holder was signalled, after which there is no limit; LOCK->busy says why.  FAILED with ERROR
  * filled, as when the holder may not be signalled or is an ancestor of this process.
  *

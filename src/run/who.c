@@ -440,10 +440,11 @@ static void say_if_number(const char *name)
 void who(const struct request *request)
 {
 	struct search_terms terms = SEARCH_THOROUGHLY;
+	struct fd_walk walk = {0};
 	int worst = EXIT_SUCCESS, status;
 	bool first = true;
 
-	open_fds_keep_walk();
+	terms.walk = &walk;
 	if (request->json)
 		printf("[");
 	if (request->nlocks == 0)
@@ -458,5 +459,6 @@ void who(const struct request *request)
 	if (request->json)
 		printf("]\n");
 	search_terms_forget(&terms);
+	fd_walk_drop(&walk);
 	end_output(worst);
 }

@@ -98,11 +98,6 @@ static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 	list[open_fds->count++] = *open_fd;
 }
 
-/* All descriptors of all processes, if KEEPS: see open_fds_keep_walk(). */
-static struct open_fds kept;
-static bool keeps;
-static int64_t kept_until; /* ns on clock_now()'s clock */
-
 /* struct statx, which older headers lack. */
 struct statx_answer {
 	uint32_t before[8];
@@ -166,7 +161,7 @@ static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 
 static void add_fd(struct open_fds *open_fds, struct open_fd open_fd)
 {
-	if (open_fds == &kept)
+	if (open_fds->files == NULL) /* a walk's: all files */
 		append_fd(open_fds, &open_fd);
 	for (open_fd.file = 0; open_fd.file < open_fds->nfiles; open_fd.file++)
 		if (same_file(&open_fd.identity, &open_fds->files[open_fd.file]))
@@ -215,31 +210,63 @@ static bool add_process(pid_t pid, void *context)
 	return open_fds->seen < SEEN_CUT;
 }
 
-/* A walk is kept for four times as long as it takes: all searches together then spend a fifth of
- * their time on walks, and what a walk missed is not missing for long. */
-static void walk_and_keep(void)
+/* Many searches that follow each other spend a fifth of their time on walks, and what a walk missed
+ * is not missing for long.  A walk in pieces is old when it is whole: its caller drops it. */
+static int64_t lasts(const struct fd_walk *walk, int64_t took)
 {
-	enum { KEPT_FOR = 4 };
-	const int64_t began = clock_now();
-	int64_t took;
+	enum { LASTS = 4 }; /* times as long as it takes */
 
-	open_fds_forget(&kept);
-	process_each(add_process, &kept);
-	took = clock_now() - began;
-	kept_until = began + took + KEPT_FOR * (took > 10 * MILLISECOND ? took : 10 * MILLISECOND);
+	if (walk->piece > 0)
+		return INT64_MAX / 2;
+	return LASTS * (took > 10 * MILLISECOND ? took : 10 * MILLISECOND);
 }
 
-void open_fds_find(struct open_fds *open_fds)
+bool fd_walk_go_on(struct fd_walk *walk)
 {
-	if (!keeps) {
+	const int64_t began = clock_now();
+	pid_t pid;
+
+	if (walk->whole && began <= walk->until)
+		return true;
+	if (walk->proc == NULL) {
+		fd_walk_drop(walk);
+		walk->proc = opendir("/proc");
+	}
+	do {
+		CRASH_POINT("open_fds.walk");
+		pid = walk->proc == NULL ? 0 : process_next(walk->proc);
+		walk->whole = pid == 0 || !add_process(pid, &walk->all);
+	} while (!walk->whole && (walk->piece == 0 || clock_now() - began < walk->piece));
+	if (!walk->whole)
+		return false;
+	if (walk->proc != NULL)
+		closedir(walk->proc);
+	walk->proc = NULL;
+	walk->until = clock_now() + lasts(walk, clock_now() - began);
+	return true;
+}
+
+void fd_walk_drop(struct fd_walk *walk)
+{
+	if (walk == NULL)
+		return;
+	if (walk->proc != NULL)
+		closedir(walk->proc);
+	open_fds_forget(&walk->all);
+	*walk = (struct fd_walk){.piece = walk->piece};
+}
+
+void open_fds_find(struct open_fds *open_fds, struct fd_walk *walk)
+{
+	if (walk == NULL) {
 		process_each(add_process, open_fds);
 		return;
 	}
-	if (kept.count == 0 || clock_now() > kept_until)
-		walk_and_keep();
-	seen_lessened(&open_fds->seen, kept.seen);
-	for (size_t i = 0; i < kept.count; i++)
-		add_fd(open_fds, kept.list[i]);
+	while (!fd_walk_go_on(walk))
+		;
+	seen_lessened(&open_fds->seen, walk->all.seen);
+	for (size_t i = 0; i < walk->all.count; i++)
+		add_fd(open_fds, walk->all.list[i]);
 }
 
 void open_fds_refresh(struct open_fds *open_fds)
@@ -256,16 +283,6 @@ void open_fds_refresh(struct open_fds *open_fds)
 			add_locks(open_fds, *open_fd);
 	}
 	free(before.list);
-}
-
-void open_fds_keep_walk(void)
-{
-	keeps = true;
-}
-
-void open_fds_drop_walk(void)
-{
-	open_fds_forget(&kept);
 }
 
 void open_fds_forget(struct open_fds *open_fds)

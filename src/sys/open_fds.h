@@ -7,6 +7,7 @@
 #ifndef SEMLOCK_SYS_OPEN_FDS_H
 #define SEMLOCK_SYS_OPEN_FDS_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -86,19 +87,29 @@ struct open_fds {
 	enum seen seen;
 };
 
-/* Add the descriptors of all processes. */
-void open_fds_find(struct open_fds *open_fds);
+/* A walk over all processes, for several searches, each of which reads anew what its files have
+ * locked.  All zero: it has not begun. */
+struct fd_walk {
+	int64_t piece; /* ns of the clock for which it goes on at a time; 0: until it is whole */
+	DIR *proc;     /* where it goes on; NULL: it has not begun, or is whole */
+	bool whole;
+	int64_t until; /* when it is too old, on clock_now()'s clock */
+	struct open_fds all;
+};
+
+/* Go on with WALK, for a piece of it at least one process long.  Returns whether it is whole. */
+bool fd_walk_go_on(struct fd_walk *walk);
+
+/* Forget what WALK has found: the next search walks anew.  NULL: nothing. */
+void fd_walk_drop(struct fd_walk *walk);
+
+/* Add the descriptors of all processes; those that WALK has found, or finds now.  NULL: those of a
+ * walk for this search alone. */
+void open_fds_find(struct open_fds *open_fds, struct fd_walk *walk);
 
 /* Read anew what the descriptors in OPEN_FDS have locked; those that are closed by now are left
  * out. */
 void open_fds_refresh(struct open_fds *open_fds);
-
-/* From now on, one walk over all processes serves all searches; each reads anew what its files have
- * locked. */
-void open_fds_keep_walk(void);
-
-/* The next search walks anew, if a walk is kept. */
-void open_fds_drop_walk(void);
 
 /* Add process PID's descriptors alone. */
 void open_fds_of(struct open_fds *open_fds, pid_t pid);

@@ -162,17 +162,26 @@ bool process_read(pid_t pid, struct process *process)
 	return true;
 }
 
+pid_t process_next(DIR *proc)
+{
+	struct dirent *entry;
+
+	while ((entry = readdir(proc)) != NULL)
+		if (isdigit((unsigned char)entry->d_name[0]))
+			return (pid_t)strtol(entry->d_name, NULL, 10);
+	return 0;
+}
+
 void process_each(bool (*see)(pid_t pid, void *context), void *context)
 {
 	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	pid_t pid;
 
 	if (proc == NULL)
 		return;
-	while ((entry = readdir(proc)) != NULL)
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    !see((pid_t)strtol(entry->d_name, NULL, 10), context))
-			break;
+	do
+		pid = process_next(proc);
+	while (pid != 0 && see(pid, context));
 	closedir(proc);
 }
 

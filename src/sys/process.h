@@ -3,6 +3,7 @@
 #ifndef SEMLOCK_SYS_PROCESS_H
 #define SEMLOCK_SYS_PROCESS_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -65,6 +66,9 @@ bool process_descends(pid_t pid, pid_t ancestor, unsigned long long since, pid_t
 
 /* Call SEE with each PID, until it returns false. */
 void process_each(bool (*see)(pid_t pid, void *context), void *context);
+
+/* The next process of PROC, which is /proc, opened by opendir(3); 0: none is left. */
+pid_t process_next(DIR *proc);
 
 /* STARTED, clock ticks after boot, in nanoseconds after 1970, exact to a tick (10 ms). */
 int64_t process_start(unsigned long long started);

@@ -191,6 +191,41 @@ killed_after_the_limit() {
 	done
 }
 
+# walked: processes that the last replacer has looked into, a tenth of a second each
+walked() {
+	grep -c '^open_fds.walk$' passed || :
+}
+
+@test "the holder ends by itself while all processes are looked into: the lock is taken before they all are" {
+	crashable
+	for ((i = 0; i < 100; i++)); do start "idle$i" sleep 1000; done
+	for way in "" "-m ofd" "-m excl" "-m mkdir"; do
+		for wish in --replace --toggle; do
+			rm -rf l passed ran events
+			# shellcheck disable=SC2086 # words
+			hold_as old $way l
+			# shellcheck disable=SC2086 # words
+			SEMLOCK_CRASH=open_fds.walk:wait SEMLOCK_CRASH_LOG=passed start new "$SEMLOCK" $way $wish --status-fd=1 l touch ran
+			eventually grep -qs walk passed
+			let_go old
+			ended new 0
+			[ -e ran ] || complain "$way $wish: not taken: $(cat new.out new.err)"
+			if grep stopped new.out; then complain "$way $wish: a process was signalled"; fi
+			[ "$(walked)" -lt 100 ] || complain "$way $wish: after $(walked) processes"
+			rm old.up old.down
+		done
+	done
+}
+
+@test "-w holds while the processes are looked into" {
+	crashable
+	for ((i = 0; i < 100; i++)); do start "idle$i" sleep 1000; done
+	hold_as old l
+	SEMLOCK_CRASH=open_fds.walk:wait SEMLOCK_CRASH_LOG=passed expect_status 1 "$SEMLOCK" -w 1 --replace l true
+	[ "$(walked)" -lt 100 ] || complain "after $(walked) processes"
+	let_go old
+}
+
 @test "a ticket before the replacer's, of a process that does nothing, delays the replacer, and no more" {
 	hold_as old l
 	queue_as killed l
