@@ -4,6 +4,7 @@
 #ifndef SEMLOCK_RUN_CALLER_FDS_H
 #define SEMLOCK_RUN_CALLER_FDS_H
 
+#include "lock/lock.h"
 #include "report/error.h"
 
 struct caller_fds {
@@ -15,10 +16,12 @@ struct caller_fds {
  * ERROR filled: no memory. */
 int caller_fds_list(struct caller_fds *caller, struct error *error);
 
-/* Close them in this process. */
-void caller_fds_close(const struct caller_fds *caller);
+/* Close them in this process.  The list is empty after that: their numbers may be another file's
+ * soon. */
+void caller_fds_close(struct caller_fds *caller);
 
-/* Leave the caller, if CALLER has a list: close them, and enter the directory /. */
-void caller_leave(const struct caller_fds *caller);
+/* Leave the caller, if CALLER has a list: close them, and enter the directory /.  Of the COUNT
+ * LOCKS of this process, none is dropped by that: a POSIX lock's file stays open. */
+void caller_leave(struct caller_fds *caller, const struct lock *locks, unsigned count);
 
 #endif

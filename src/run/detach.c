@@ -138,12 +138,12 @@ static int split_off(struct detachment *detachment, const struct channels *chann
 	keeper_serve(keeper);
 }
 
-int detach_leave(const struct detachment *detachment, const struct request *request,
-    struct error *error)
+int detach_leave(struct detachment *detachment, const struct request *request,
+    const struct lock *locks, struct error *error)
 {
 	if (make_names_absolute(request, error) != 0)
 		return -1;
-	caller_leave(&detachment->caller);
+	caller_leave(&detachment->caller, locks, request->nlocks);
 	return 0;
 }
 

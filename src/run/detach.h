@@ -34,10 +34,10 @@ struct detachment {
  * instance. */
 int detach_start(struct detachment *detachment, const struct request *request, struct error *error);
 
-/* In the holder, the lock is held: leave the caller's directory, and close its descriptors. Returns
- * 0, or -1 with ERROR filled: the locks could not be released from elsewhere. */
-int detach_leave(const struct detachment *detachment, const struct request *request,
-    struct error *error);
+/* In the holder, REQUEST's LOCKS are held: leave the caller's directory, and close its descriptors.
+ * Returns 0, or -1 with ERROR filled: the locks could not be released from elsewhere. */
+int detach_leave(struct detachment *detachment, const struct request *request,
+    const struct lock *locks, struct error *error);
 
 /* In the front: wait until the lock is held, or is not to be had.  Returns the exit status, or dies
  * as the holder did. */

@@ -21,7 +21,7 @@ struct hold {
 	/* --detach: the process that --who names, where that is not PID; 0: none */
 	pid_t owner;
 	/* --detach: what the placeholder closes; NULL */
-	const struct caller_fds *caller;
+	struct caller_fds *caller;
 };
 
 /* Before the wait: until hold_taken(), semlock ends as by SIGTERM when standard input is hung up or

@@ -379,7 +379,7 @@ void run_command(struct run *run)
 
 	if (request->hold)
 		hold_taken(&run->hold);
-	if ((request->detach && detach_leave(&run->detachment, request, &error) != 0) ||
+	if ((request->detach && detach_leave(&run->detachment, request, run->locks, &error) != 0) ||
 	    prepare_command(run, &error) != 0) {
 		outcome_failed(&run->outcome, request, NULL, &error);
 		return;

@@ -85,6 +85,17 @@ gone() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
+@test "a lock of the process itself outlives the caller's own descriptors of its file" {
+	local id
+	exec 8>>l
+	take -m posix -f other l
+	exec 8>&-
+	expect_status 1 "$SEMLOCK" -n -m posix l true
+	expect_status 1 "$SEMLOCK" -n -m posix other true
+	expect_status 0 "$SEMLOCK" --release="$id" l
+	expect_status 0 "$SEMLOCK" -n -m posix l true
+}
+
 @test "a call without standard descriptors, under nohup, setsid, and at a terminal that is hung up" {
 	local how
 	for how in '"$@" </dev/null >said 2>&1' '"$@" <&- >said 2>&-' 'nohup "$@" >said 2>&1' 'setsid -w "$@" >said'; do
