@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""semlock etcd:// beside etcdctl lock, in turns: a start, hand-over, a drain, the idle server's processor time;
+"""semlock etcd:// beside etcdctl lock, in turns: a start, hand-over, a drain, the idle server's processor time, a waiter's
+memory;
 and semlock postgresql:// beside psql with pg_advisory_lock().
 
 usage: with-servers servers.py SEMLOCK [WAITERS [ROUNDS]]
@@ -105,6 +106,36 @@ def crowd(entrant, count, idle):
     return used / (idle or 1), took, statistics.median(between), lost
 
 
+def client_of(pid):
+    """The process that speaks to the server: the helper, if PID has started one, or else PID."""
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        children = [int(child) for child in f.read().split()]
+    for child in children:
+        with open("/proc/%d/comm" % child) as comm:
+            return child if comm.read().startswith("semlock-locksmi") else client_of(child)
+    return pid
+
+
+def memory(entrant, _):
+    """KB of memory that a waiter's process has for itself."""
+    gate = "bench.gate"
+    if not os.path.exists(gate):
+        os.mkfifo(gate)
+    holder = run(ENTRANTS[entrant]("cat " + gate))
+    while present(entrant) < 1:
+        time.sleep(.05)
+    waiter = run(ENTRANTS[entrant]("true"))
+    while present(entrant) < 2:
+        time.sleep(.05)
+    time.sleep(.5)
+    with open("/proc/%d/smaps_rollup" % client_of(waiter.pid)) as f:
+        kilobytes = sum(int(line.split()[1]) for line in f if line.startswith("Private_"))
+    let_go(holder, gate)
+    for process in holder, waiter:
+        process.communicate()
+    return kilobytes
+
+
 def in_turns(pair, measure, count):
     results = {name: [] for name in pair}
     for n in range(count):
@@ -123,19 +154,20 @@ def tell(title, results, unit, scale, goal):
         title, one * scale, other * scale, unit, ratio, goal, "" if ratio <= goal else "  MISSED"), flush=True)
 
 
-def start_and_ten(pair, goal):
-    """Prints the figures of a start and of a crowd of ten; returns those of the crowd."""
+def start_and_ten(pair, goal, most):
+    """Prints the figures of a start, of a waiter's memory and of a crowd of ten; returns those of the crowd."""
     print("%-42s %10s %10s" % ("median", "semlock", pair[1]))
     tell("a start", in_turns(pair, a_start, rounds * 4), "ms", 1000, goal)
+    tell("a waiter: its memory", in_turns(pair, memory, 3), "KB", 1, most)
     ten = in_turns(pair, lambda name, _: crowd(name, 10, 0), rounds)
     tell("10 waiters: from one to the next", {n: [r[2] for r in ten[n]] for n in ten}, "ms", 1000, 1.3)
     return ten
 
 
 if postgresql and os.path.exists(os.environ["SEMLOCK_LOCKSMITH_DIR"] + "/semlock-locksmith-postgresql"):
-    start_and_ten(("semlock postgresql", "psql"), 1.3)
+    start_and_ten(("semlock postgresql", "psql"), 1.3, .8)
 pair = ("semlock", "etcdctl")
-ten = start_and_ten(pair, 1.0)
+ten = start_and_ten(pair, 1.0, .5)
 many = in_turns(pair, lambda name, _: crowd(name, waiters, 20), 1)
 if time.monotonic() - started < 240:    # so that all of it takes less than eight minutes
     for name in pair:

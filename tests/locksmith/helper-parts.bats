@@ -64,6 +64,18 @@ says() {
 	[[ $output == usage:* ]]
 }
 
+# The loader says where the function is found that GnuTLS asks before it makes 100 KB of tables.
+@test "GnuTLS, which libcurl and libpq may load and no helper uses, makes no tables in it" {
+	local helper found=0
+	for helper in "$LOCKSMITH_DIR"/semlock-locksmith-{etcd,ftp,postgresql,s3}; do
+		[ -x "$helper" ] && ldd "$helper" | grep -q libgnutls || continue
+		LD_DEBUG=bindings "$helper" --version 2>&1 | grep -q "/libgnutls.* to $helper .*_gnutls_global_init_skip" ||
+			{ echo "$helper: GnuTLS is initialized"; false; }
+		found=$((found + 1))
+	done
+	[ $found -gt 0 ] || skip "no library here loads GnuTLS"
+}
+
 @test "a test of the locksmith that hangs is ended, and has failed" {
 	printf '%s\n' "load '$BATS_TEST_DIRNAME/../lib/locksmith'" 'setup() { watch_over; }' 'teardown() { watched; }' \
 		'@test "hangs" {' 'sleep 1000' '}' >hangs.bats

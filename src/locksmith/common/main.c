@@ -31,6 +31,15 @@ static void outlive_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* libcurl and libpq may load GnuTLS for what is not used here, and its constructor makes 100 KB of
+ * tables.  It asks for this function first (GNUTLS_SKIP_GLOBAL_INIT in gnutls.h).  A library that
+ * does use GnuTLS initializes it by itself, and loses nothing. */
+int _gnutls_global_init_skip(void);
+int _gnutls_global_init_skip(void)
+{
+	return 1;
+}
+
 /* After LOST, semlock stops the command and closes our input, at most so much later. */
 #define STOPPING (10 * SECOND)
 

@@ -266,12 +266,18 @@ static struct etcd_lock the_lock; /* too large for the stack */
 
 static enum engine_outcome etcd_run(const struct options *options, struct error *error)
 {
+	static bool ran; /* and was not lucky */
 	struct etcd_lock *lock = &the_lock;
 	int64_t endpoint_timeout, first_timeout;
 
-	*lock = (struct etcd_lock){.options = options,
-	    .ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL,
-	    .slot = -1};
+	/* Most of it is room for a long request, a token, sixteen endpoints: pages that are never
+	 * written, and cost no memory as long as no zeros are written either. */
+	if (ran)
+		memset(lock, 0, sizeof *lock);
+	ran = true;
+	lock->options = options;
+	lock->ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL;
+	lock->slot = -1;
 	if (options->stale_given) {
 		error_plain(error, ERROR_USAGE,
 		    "--stale is not for etcd: leases (--ttl) end by themselves");

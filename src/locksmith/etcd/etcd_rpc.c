@@ -401,10 +401,9 @@ static void make_endpoints(struct etcd_rpc *rpc)
 enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout,
     int64_t endpoint_timeout, int64_t until)
 {
-	*rpc = (struct etcd_rpc){.url = url,
-	    .first_timeout = first_timeout,
-	    .endpoint_timeout = endpoint_timeout,
-	    .token = ""};
+	rpc->url = url;
+	rpc->first_timeout = first_timeout;
+	rpc->endpoint_timeout = endpoint_timeout;
 	make_endpoints(rpc);
 	if ((curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) == 0)
 		return error_plain(&rpc->error, ERROR_UNAVAILABLE,

@@ -52,9 +52,9 @@ struct etcd_rpc {
 	struct error error;
 };
 
-/* Prepare, and log in until that moment if a user is named.  OK, or error is filled.  An
- * endpoint may take first_timeout for its answer as long as none has answered, and endpoint_timeout
- * then; nanoseconds. */
+/* Prepare RPC, which is all zero, and log in until that moment if a user is named.  OK, or error is
+ * filled.  An endpoint may take first_timeout for its answer as long as none has answered, and
+ * endpoint_timeout then; nanoseconds. */
 enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout,
     int64_t endpoint_timeout, int64_t until);
 
