@@ -75,6 +75,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/hold.c src/run/hold.h \
 	src/run/hold_time.c src/run/hold_time.h \
 	src/run/keeper.c src/run/keeper.h \
+	src/run/keeper_client.c src/run/keeper_client.h \
 	src/run/log.c src/run/log.h \
 	src/run/notes.c src/run/notes.h \
 	src/run/observer.c src/run/observer.h \

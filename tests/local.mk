@@ -116,7 +116,7 @@ LOCAL_BATS = \
 	tests/methods/fuse.bats \
 	tests/fuzz/fuzz.bats \
 	tests/run/group-kill.bats \
-	tests/run/detach.bats tests/run/hold.bats tests/run/note.bats \
+	tests/run/detach.bats tests/run/detach-kills.bats tests/run/hold.bats tests/run/note.bats \
 	tests/owners/forged.bats \
 	tests/methods/hostile-files.bats \
 	tests/methods/published-faults.bats \
@@ -246,7 +246,7 @@ say-no-postgresql:
 say-no-network:
 	@echo 'NOT RUN, for locks on a server are not in this build (see configure --with-network): $(NETWORK_BATS)'
 
-EXTRA_DIST += tests/README tests/lib/README tests/lib/completion.py tests/lib/group-kill.bash tests/lib/helpers.bash tests/lib/lease.py tests/lib/made-of-files.bash tests/lib/pid_file.py tests/lib/replay.bash tests/lib/shifted_clock.c tests/lib/slow_names.c tests/lib/stray.py tests/lib/takes_anything.py tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
+EXTRA_DIST += tests/README tests/lib/README tests/lib/agent.bash tests/lib/completion.py tests/lib/group-kill.bash tests/lib/helpers.bash tests/lib/holds.bash tests/lib/lease.py tests/lib/made-of-files.bash tests/lib/pid_file.py tests/lib/replay.bash tests/lib/shifted_clock.c tests/lib/slow_names.c tests/lib/stray.py tests/lib/takes_anything.py tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
 
 # ---- make static: semlock-static, one file that needs no library ----
 # Built in a tree of its own, and again if the source has changed.

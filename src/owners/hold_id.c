@@ -76,27 +76,49 @@ socklen_t hold_id_address(const char *text, struct sockaddr_un *address)
 }
 
 /* The sockets of this network namespace, an abstract one with "@" before its name. */
-static bool find_socket(pid_t pid, char text[HOLD_ID_SIZE])
+void hold_id_each(bool (*see)(const char *text, const struct hold_id *id, void *context),
+    void *context)
 {
 	FILE *sockets = fopen("/proc/net/unix", "re");
-	char line[512], *name, *id;
-	struct hold_id found;
-	bool is_there = false;
+	char line[512], *name, *text;
+	struct hold_id id;
+	bool goes_on = sockets != NULL;
 
-	if (sockets == NULL)
-		return false;
-	while (!is_there && fgets(line, sizeof line, sockets) != NULL) {
+	while (goes_on && fgets(line, sizeof line, sockets) != NULL) {
 		name = strstr(line, " @" SOCKET_PREFIX);
 		if (name == NULL)
 			continue;
-		id = name + strlen(" @" SOCKET_PREFIX);
-		id[strcspn(id, " \n")] = '\0';
-		is_there = hold_id_parse(id, &found) && found.pid == pid;
-		if (is_there)
-			strcpy(text, id);
+		text = name + strlen(" @" SOCKET_PREFIX);
+		text[strcspn(text, " \n")] = '\0';
+		if (hold_id_parse(text, &id))
+			goes_on = see(text, &id, context);
 	}
-	fclose(sockets);
-	return is_there;
+	if (sockets != NULL)
+		fclose(sockets);
+}
+
+struct id_search {
+	pid_t pid;
+	char *text; /* "": not found yet */
+};
+
+static bool see_id(const char *text, const struct hold_id *id, void *context)
+{
+	const struct id_search *search = context;
+
+	if (id->pid != search->pid)
+		return true;
+	strcpy(search->text, text);
+	return false;
+}
+
+static bool find_socket(pid_t pid, char text[HOLD_ID_SIZE])
+{
+	struct id_search search = {pid, text};
+
+	text[0] = '\0';
+	hold_id_each(see_id, &search);
+	return text[0] != '\0';
 }
 
 bool hold_id_find(pid_t pid, char text[HOLD_ID_SIZE])

@@ -8,6 +8,7 @@
 #include "report/status_fd.h"
 #include "owners/owners.h"
 #include "run/acquire.h"
+#include "run/keeper_client.h"
 #include "run/observer.h"
 #include "preempt/preempt.h"
 #include "lock/lockset.h"
@@ -29,6 +30,7 @@ struct acquisition {
 	struct preemption *preemption; /* NULL: neither --replace nor --toggle */
 	enum nesting nesting; /* a descriptor that this process has inherited holds the lock */
 	int fd;               /* that descriptor */
+	struct own_hold own;  /* the lock is held in the background for an ancestor */
 	bool said;            /* that --queue-max is not kept */
 	struct error error;
 };
@@ -93,6 +95,20 @@ static bool wait_ends(const struct request *request)
 static bool may_nest(const struct request *request)
 {
 	return !request->as_flock && request->preempt == PREEMPT_NOT;
+}
+
+/* The hold in the background ends by a later call, which this one keeps from being made. */
+COLD static enum run_locks held_for_us(const struct acquisition *acquisition,
+    const struct lock *lock)
+{
+	const struct own_hold *own = &acquisition->own;
+	struct error error;
+
+	error_plain(&error, ERROR_USAGE,
+	    "held by your own process %ld (%s): this call would wait for the one that says "
+	    "semlock --release=%s; to wait for that from another call, use -w",
+	    (long)own->owner, own->id, own->id);
+	return failed(acquisition, lock, &error);
 }
 
 /* To wait for LOCK would be to wait for this process. */
@@ -234,6 +250,9 @@ static enum when_busy wait_or_not(struct acquisition *acquisition, const struct 
 		acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
 	if (acquisition->nesting >= NESTING_COVERS)
 		return GIVE_UP;
+	if (acquisition->nesting == NESTING_NONE && may_nest(acquisition->request) &&
+	    !wait_ends(acquisition->request) && own_hold_find(lock, &acquisition->own))
+		return GIVE_UP;
 	show_wait(acquisition, lock);
 	/* A writer that queues between the two would wait for the inherited lock, and we for the
 	 * writer. */
@@ -359,6 +378,8 @@ enum run_locks acquire(struct run *run)
 		return taken(&acquisition);
 	if (outcome == FAILED)
 		return failed(&acquisition, culprit, &acquisition.error);
+	if (acquisition.own.owner != 0)
+		return held_for_us(&acquisition, culprit);
 	if (culprit->busy == BUSY_INHERITED)
 		return held_by_us(&acquisition, culprit);
 	/* waiting longer would not help */

@@ -115,6 +115,8 @@ noreturn void hold_until_end(const struct hold *hold)
 	char name[32];
 	const sigset_t term = signals_only(SIGTERM);
 	struct pollfd ends[2];
+	/* a keeper that is killed writes no other */
+	char why = HOLD_ABANDONED;
 	ssize_t got;
 	pid_t shown;
 	int length;
@@ -148,6 +150,8 @@ noreturn void hold_until_end(const struct hold *hold)
 		if (!wait_for_event(hold, ends, POLLIN) || !owner_lives(hold))
 			break;
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
+		if (got > 0)
+			why = bytes[got - 1];
 	} while (got > 0 || (got < 0 && errno == EINTR));
-	_exit(EXIT_SUCCESS);
+	_exit(hold->caller == NULL ? EXIT_SUCCESS : why);
 }

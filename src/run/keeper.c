@@ -78,6 +78,10 @@ int keeper_begin(struct keeper *keeper, const struct request *request, struct er
 	};
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
 		keeper->clients[i] = -1;
+	keeper->method = request->spec.method->name;
+	if (request->spec.slots > 0 || request->spec.range.start > 0 ||
+	    request->spec.range.length > 0)
+		keeper->method = "";
 	if (keeper->owner > 0) {
 		keeper->owner_end = descriptor_above_standard(pidfd_of(keeper->owner));
 		if (process_numbers_ours() && process_stat(keeper->owner, &stat))
@@ -148,14 +152,30 @@ static void answer(int *client, int status, const char *text)
 
 /* ---- how it ends ---- */
 
-/* A stopped holder has to run to see it. */
-static void end_holder(struct keeper *keeper, int verdict, const char *reason)
+const char *hold_end_text(int status)
 {
+	switch (status) {
+	case HOLD_RELEASED:
+		return "released";
+	case HOLD_ORPHANED:
+		return "owner-ended";
+	case HOLD_ABANDONED:
+		return "abandoned";
+	}
+	return NULL;
+}
+
+/* WHY is for the placeholder.  A stopped holder has to run to see it. */
+static void end_holder(struct keeper *keeper, enum hold_end why, const char *reason)
+{
+	const char word = (char)why;
+
 	if (keeper->state >= KEEPER_ENDS)
 		return;
 	keeper->state = KEEPER_ENDS;
-	keeper->verdict = verdict;
+	keeper->verdict = why == HOLD_RELEASED ? EXIT_SUCCESS : EXIT_LOST;
 	snprintf(keeper->reason, sizeof keeper->reason, "%s", reason);
+	write_without_sigpipe(keeper->input, &word, 1);
 	close_one(&keeper->input);
 	kill(keeper->holder, SIGCONT);
 }
@@ -192,12 +212,18 @@ static void holder_ended(struct keeper *keeper)
 	const bool asked = keeper->state == KEEPER_ENDS, held = keeper->state == KEEPER_HOLDS;
 	char message[32];
 	int status = 0;
+	bool told;
 
 	while (waitpid(keeper->holder, &status, 0) < 0 && errno == EINTR)
 		;
 	CRASH_POINT("detach.released");
-	if (!asked || (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_LOST))
+	/* it may have been killed before it was told to end */
+	told = WIFEXITED(status) && hold_end_text(WEXITSTATUS(status)) != NULL;
+	if (!asked || (keeper->verdict == EXIT_SUCCESS && !told) ||
+	    (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_LOST))
 		note_end(keeper, status);
+	else if (told)
+		status = keeper->verdict << 8; /* the placeholder's own says why it has ended */
 	snprintf(message, sizeof message, KEEPER_ENDED " %d", status);
 	if (keeper->front >= 0)
 		say(keeper->front, message);
@@ -260,7 +286,7 @@ static void hear_front(struct keeper *keeper)
 		return;
 	}
 	/* a front that could not print waits for the release: it has shut down one direction */
-	end_holder(keeper, EXIT_LOST, "the call that took it was killed");
+	end_holder(keeper, HOLD_ABANDONED, "the call that took it was killed");
 }
 
 static bool is_client_of_ours(int client, uid_t *user)
@@ -304,11 +330,16 @@ static bool is_one_file(const char *one, const char *other)
 	       of_one.st_dev == of_other.st_dev && of_one.st_ino == of_other.st_ino;
 }
 
+static bool is_lock(const struct keeper *keeper, const char *name)
+{
+	return strcmp(name, keeper->lock) == 0 || is_one_file(name, keeper->lock);
+}
+
 static void release(struct keeper *keeper, int *client, const char *lock)
 {
 	char text[PATH_MAX + 32];
 
-	if (strcmp(lock, keeper->lock) != 0 && !is_one_file(lock, keeper->lock)) {
+	if (!is_lock(keeper, lock)) {
 		snprintf(text, sizeof text, "this is the ID of another lock: %.200s", keeper->lock);
 		answer(client, EXIT_USAGE, text);
 		return;
@@ -321,13 +352,26 @@ static void release(struct keeper *keeper, int *client, const char *lock)
 		return; /* is answered at the end */
 	CRASH_POINT("detach.releasing");
 	keeper->releaser = *client;
-	end_holder(keeper, EXIT_SUCCESS, "");
+	end_holder(keeper, HOLD_RELEASED, "");
+}
+
+/* A waiter asks whether it would wait for itself. */
+static void tell_owner(const struct keeper *keeper, int *client, const char *question)
+{
+	const size_t length = strlen(keeper->method);
+	char text[32] = "";
+
+	if (keeper->state == KEEPER_HOLDS && keeper->owner > 0 && length > 0 &&
+	    strncmp(question, keeper->method, length) == 0 && question[length] == ' ' &&
+	    is_lock(keeper, question + length + 1))
+		snprintf(text, sizeof text, "%ld", (long)keeper->owner);
+	answer(client, text[0] == '\0' ? EXIT_UNAVAILABLE : EXIT_SUCCESS, text);
 }
 
 static void hear_client(struct keeper *keeper, int *client)
 {
 	char message[KEEPER_MESSAGE + 1];
-	const size_t word = strlen(KEEPER_RELEASE " ");
+	const size_t word = strlen(KEEPER_RELEASE " "), other = strlen(KEEPER_OWNER " ");
 	ssize_t got;
 
 	UNINTERRUPTED(got, recv(*client, message, KEEPER_MESSAGE, MSG_DONTWAIT));
@@ -342,6 +386,8 @@ static void hear_client(struct keeper *keeper, int *client)
 	message[got] = '\0';
 	if (strncmp(message, KEEPER_RELEASE " ", word) == 0)
 		release(keeper, client, message + word);
+	else if (strncmp(message, KEEPER_OWNER " ", other) == 0)
+		tell_owner(keeper, client, message + other);
 	else
 		answer(client, EXIT_UNAVAILABLE, "the hold is of another version of semlock");
 }
@@ -407,7 +453,8 @@ noreturn void keeper_serve(struct keeper *keeper)
 		if (owner_ended(keeper) && keeper->state == KEEPER_REMEMBERS)
 			_exit(EXIT_SUCCESS);
 		if (owner_ended(keeper))
-			end_holder(keeper, EXIT_LOST, "the process for which it held has ended");
+			end_holder(keeper, HOLD_ORPHANED,
+			    "the process for which it held has ended");
 		if (events[ON_SOCKET].revents != 0)
 			accept_client(keeper);
 		if (events[ON_ERRORS].revents != 0)

@@ -29,6 +29,17 @@ enum { KEEPER_MESSAGE = PATH_MAX + 64 };
 /* From --release: the lock's name, of keeper_lock_name(), follows.  The answer is an exit status
  * and a text, which is empty with 0. */
 #define KEEPER_RELEASE "RELEASE"
+/* From a waiter: the name of its method, and the lock's, follow.  If this is the lock, and all of
+ * it is held, the answer is 0 and the PID of the owner. */
+#define KEEPER_OWNER "OWNER"
+
+/* Why a hold in the background has ended: what the keeper writes to the placeholder, and the
+ * placeholder's exit status. */
+enum hold_end {
+	HOLD_RELEASED,
+	HOLD_ORPHANED = 3, /* its process has ended */
+	HOLD_ABANDONED     /* its call was killed before OK was printed; or its keeper was */
+};
 
 enum keeper_state {
 	KEEPER_TAKES,    /* the holder waits for the lock */
@@ -44,6 +55,7 @@ struct keeper {
 	enum keeper_state state;
 	char id[HOLD_ID_SIZE];
 	char lock[PATH_MAX + 1];
+	const char *method;               /* its name; "": but a part of the lock is asked for */
 	pid_t owner;                      /* the process for which it holds; 0: none */
 	unsigned long long owner_started; /* ticks after boot; 0: not known */
 	int owner_end;                    /* a pidfd; -1: none */
@@ -73,5 +85,9 @@ noreturn void keeper_serve(struct keeper *keeper);
 /* Write the name of the lock NAME into TEXT: a URL as it is, a file with its real directory.
  * Returns 0, or -1 with ERROR filled when there is no such directory. */
 int keeper_lock_name(const char *name, char text[PATH_MAX + 1], struct error *error);
+
+/* In one word, for --log: why the hold in the background has ended whose placeholder exited with
+ * STATUS; NULL: it says nothing of that. */
+const char *hold_end_text(int status);
 
 #endif

@@ -87,6 +87,8 @@ void outcome_text(const struct run_outcome *outcome, char *text, size_t size)
 		snprintf(text, size, "replaced");
 	else if (limit_reached(outcome))
 		snprintf(text, size, "run-timeout");
+	else if (outcome->hold_end != NULL)
+		snprintf(text, size, "%s", outcome->hold_end);
 	else
 		end_text(outcome, text, size);
 }

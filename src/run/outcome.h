@@ -26,6 +26,7 @@ struct run_outcome {
 	int failure;           /* RUN_FAILED: the exit status */
 	struct result command; /* RUN_ENDED: how */
 	bool lost;             /* the lock was lost while the command ran */
+	const char *hold_end;  /* why a hold in the background has ended; NULL */
 	int signal;            /* semlock has received it, and is to die of it; 0: none */
 	pid_t pid;             /* the command's process; 0: it did not run */
 	int slot;              /* SEMLOCK_SLOT; -1: none */

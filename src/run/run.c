@@ -13,6 +13,7 @@
 #include "owners/owners.h"
 #include "methods/server/locksmith.h"
 #include "report/status_fd.h"
+#include "run/keeper.h"
 #include "run/run.h"
 #include "run/supervise.h"
 #include "sys/crash_points.h"
@@ -325,6 +326,8 @@ static int execute(struct run *run, struct error *error)
 	run->outcome.end = RUN_ENDED;
 	if (result->how == ENDED_NOT_RUN)
 		run->outcome.pid = 0;
+	if (request->detach && result->how == ENDED_EXIT)
+		run->outcome.hold_end = hold_end_text(result->code);
 	if (result->received)
 		run->outcome.signal = result->code;
 	if (request->min_hold > 0 && result->how != ENDED_NOT_RUN && !result->asked)

@@ -202,13 +202,28 @@ gone() {
 	done
 }
 
+@test "a holder that is killed while --release is on its way: 76, not 0" {
+	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
+	expect_status 0 env SEMLOCK_CRASH=detach.releasing:stop "$CRASHABLE_SEMLOCK" --hold="${PID[owner]}" --detach l
+	id=${out#OK id=}
+	start release "$SEMLOCK" --release="$id" l
+	eventually grep -q 'State:.T' "/proc/$(keeper)/status"
+	kill -KILL "$(holder)"
+	expect_status 0 "$SEMLOCK" -w 60 l true
+	kill -CONT "$(keeper)"
+	ended release 76
+}
+
 @test "a lock made of files that was removed meanwhile: --release is 76" {
 	take -m excl l
 	rm l
 	refused 76 "lost" "$SEMLOCK" --release="$id" l
 }
 
-@test "an ID that is none, or another lock's, or another user's: one line, and nothing is ended" {
+@test "an ID that is none, of an ended hold, of another lock or another user: one line, and nothing is ended" {
+	take l
+	expect_status 0 "$SEMLOCK" --release="$id" l
+	refused 76 "ended before" "$SEMLOCK" --release="$id" l
 	take l
 	for word in "" 1 "${PID[owner]}" "${id%-*}" "$id-" "x$id" ../l; do
 		refused 64 "not the ID of a hold" "$SEMLOCK" --release="$word" l
@@ -230,6 +245,7 @@ gone() {
 	expect_status 1 "$SEMLOCK" --who --json l
 	[[ $out == *"\"pid\": ${PID[owner]}, \"watcher\": $(holder), \"id\": \"$id\""* ]] || complain "it said:" "$out"
 	refused 69 "semlock --release=$id l" "$SEMLOCK" --replace l true
+	refused 69 "semlock --release=$id l" "$SEMLOCK" --toggle l true
 	expect_status 0 "$SEMLOCK" --release="$id" l
 	start plain "$SEMLOCK" l sleep infinity
 	eventually sh -c '"$0" --who --json l | grep -q "\"id\": null"' "$SEMLOCK"
@@ -252,12 +268,122 @@ gone() {
 	[ ! -e l ]
 }
 
-@test "--log has one line, at the end of the hold" {
+# logged OUTCOME: the log has one line more, with it
+logged() {
+	eventually sh -c "[ \$(wc -l <log) -eq $((logged += 1)) ]"
+	tail -n 1 log | grep -qF "\"outcome\": \"$1\"}" || complain "$1:" "$(cat log)"
+}
+
+@test "--log has one line, at the end of the hold, which says why it has ended" {
+	logged=0
 	take --log=log l
 	[ ! -s log ]
 	expect_status 0 "$SEMLOCK" --release="$id" l
-	[ "$(wc -l <log)" -eq 1 ]
-	grep -q '"outcome": "exit 0"' log || complain "$(cat log)"
+	logged released
+	take --log=log --run-timeout=0.1 l
+	logged run-timeout
+	start other sleep infinity
+	expect_status 0 "$SEMLOCK" --hold="${PID[other]}" --detach --log=log l
+	kill -KILL "${PID[other]}"
+	logged owner-ended
+	take --log=log l
+	kill -KILL "$(keeper)"
+	logged abandoned
+	take --log=log -m excl x
+	rm x
+	expect_status 76 "$SEMLOCK" --release="$id" x
+	logged lost
+	expect_status 71 sh -c '"$0" --hold="$1" --detach --log=log l >/dev/full' "$SEMLOCK" "${PID[owner]}"
+	logged abandoned
+}
+
+# A shell that holds l for itself, and then says SCRIPT.
+from_within() {
+	capture bash -c 'said=$("$0" --hold=$$ --detach '"$1"') || exit
+		id=${said#OK id=} id=${id%% *}
+		echo $$ >owner
+		echo "$id" >id
+		'"$2" "$SEMLOCK"
+	owner=$(cat owner) id=$(cat id)
+}
+
+@test "a process whose ancestor has the lock in the background does not wait for it: 64, with the ID; with -n and -w it is busy" {
+	local method
+	for method in flock ofd posix excl mkdir symlink; do
+		from_within "-m $method $method.lock" "sh -c '\"\$0\" -m $method $method.lock touch ran; exit \$?' \"\$0\""
+		[ "$status" -eq 64 ] || complain "$method: $status" "$err"
+		[[ $err == "semlock: $method.lock: held by your own process $owner ($id): "* ]] || complain "$method: $err"
+	done
+	from_within l 'exec "$0" --nested l touch ran'
+	[ "$status" -eq 64 ] && [[ $err == *"held by your own process $owner ($id)"* ]] || complain "$status: $err"
+	from_within l '"$0" --hold=$$ --detach l'
+	[ "$status" -eq 64 ] && [[ $err == *"held by your own process $owner ($id)"* ]] || complain "$status: $err"
+	from_within l '"$0" -n l touch ran'
+	[ "$status" -eq 1 ] || complain "$status: $err"
+	from_within l '"$0" -w .1 l touch ran'
+	[ "$status" -eq 1 ] || complain "$status: $err"
+	[ ! -e ran ]
+	from_within l '"$0" -w 60 l touch ran & until "$0" --who l | grep -q "1 waiting"; do :; done
+		"$0" --release="$id" l && wait $!'
+	[ "$status" -eq 0 ] && [ -e ran ] || complain "$status: $err"
+}
+
+@test "what another process has, or a part of the lock, or a slot, is waited for" {
+	take l
+	start waiter "$SEMLOCK" l true
+	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
+	expect_status 0 "$SEMLOCK" --release="$id" l
+	ended waiter 0
+	hold_lock -j 2 s
+	from_within "-j 2 s" '"$0" -j 2 s touch slot & until "$0" --who s | grep -q "1 waiting"; do :; done; printf . >holder.down; wait $!'
+	[ "$status" -eq 0 ] && [ -e slot ] || complain "$status: $err"
+	hold_as part --start=5 --length=1 p
+	from_within "--start=1 --length=1 p" '"$0" --start=5 --length=1 p touch part & until "$0" --who p | grep -q "1 waiting"; do :; done
+		printf . >part.down; wait $!'
+	[ "$status" -eq 0 ] && [ -e part ] || complain "$status: $err"
+}
+
+@test "a keeper that is stopped, and another user's, delay a waiter by no more than a moment" {
+	take l
+	kill -STOP "$(keeper)"
+	hold_lock other
+	start waiter "$SEMLOCK" other true
+	eventually sh -c '"$0" --who other | grep -q "1 waiting"' "$SEMLOCK"
+	let_go
+	ended waiter 0
+	kill -CONT "$(keeper)"
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
+# The number of the next process in this PID namespace can be chosen.  strace refuses process descriptors: the number and
+# the start tell the process then.
+@test "a process that has the number of the one that has ended is not taken for it: the hold ends" {
+	namespaces --pid --fork --mount-proc
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	cat >inside <<-'END'
+		sleep infinity & owner=$!
+		strace -f -q -o trace -e trace=pidfd_open -e inject=pidfd_open:error=ENOSYS "$SEMLOCK" --hold=$owner --detach l >said &
+		until grep -q ^OK said; do sleep .01; done
+		"$SEMLOCK" -n l true && echo free
+		kill -KILL $owner
+		wait $owner
+		tries=0
+		until [ "${again-}" = $owner ]; do
+		    [ "${again-}" ] && kill -KILL "$again"
+		    [ $((tries += 1)) -le 100 ] || exit 3
+		    echo $((owner - 1)) >/proc/sys/kernel/ns_last_pid
+		    sleep infinity & again=$!
+		done 2>/dev/null
+		[ -d /proc/$owner ] || echo gone
+		"$SEMLOCK" -w 30 l echo ended
+		kill -0 $owner && echo lives
+		"$SEMLOCK" --release=$(sed 's/^OK id=//' said) l || echo $?
+		kill -KILL $owner
+	END
+	capture env SEMLOCK="$SEMLOCK" unshare --pid --fork --mount-proc bash inside
+	[ "$status" -ne 3 ] || skip "the number was never given again"
+	[ "$out" = $'ended\nlives\n76' ] || complain "$out" "$err"
 }
 
 @test "an idle hold does not wake up, and has less than 300 kB of its own" {

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "run/keeper.h"
+#include "run/keeper_client.h"
+#include "sys/files.h"
+#include "sys/process.h"
+
+/* Is the process at the other end of CONNECTION the one that ID names?  Any process may listen on a
+ * socket of this name after that has ended. */
+static int check_keeper(int connection, const struct hold_id *id, struct error *error)
+{
+	struct ucred peer = {.pid = 0};
+	socklen_t length = sizeof peer;
+	struct procfs_stat stat;
+
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+		return error_set(error, ERROR_SYSTEM, "cannot see which process holds it");
+	if (peer.uid != geteuid() && geteuid() != 0)
+		return error_plain(error, ERROR_PERMISSION, "this hold belongs to user %lu",
+		    (unsigned long)peer.uid);
+	if (peer.pid != id->pid ||
+	    (id->started != 0 && process_numbers_ours() && process_stat(peer.pid, &stat) &&
+		stat.started != id->started))
+		return error_plain(error, ERROR_PERMISSION,
+		    "another process answers for it, or one of another PID namespace");
+	return 0;
+}
+
+int keeper_connect(const char *text, const struct hold_id *id, int seconds, struct error *error)
+{
+	struct sockaddr_un address;
+	const socklen_t length = hold_id_address(text, &address);
+	const struct timeval most = {.tv_sec = seconds};
+	int connection =
+	    descriptor_above_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	int result;
+
+	if (connection < 0)
+		return error_set(error, ERROR_SYSTEM, "cannot make a socket");
+	setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most); /* connect(2), too */
+	setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+	UNINTERRUPTED(result, connect(connection, (struct sockaddr *)&address, length));
+	if (result != 0 && errno == ECONNREFUSED)
+		error_plain(error, ERROR_LOST,
+		    "this hold has ended before: it was released, or its process, its time or its "
+		    "lock was over");
+	else if (result != 0)
+		error_set(error, ERROR_SYSTEM, "cannot ask for this hold");
+	else if (check_keeper(connection, id, error) == 0)
+		return connection;
+	close(connection);
+	return -1;
+}
+
+/* ---- is it our own? ---- */
+
+struct own_search {
+	const char *question;
+	struct own_hold *hold;
+};
+
+/* Only of this user's processes: another one's may leave us without an answer. */
+static bool is_of_user(pid_t pid)
+{
+	struct process keeper;
+
+	return process_read(pid, &keeper) && keeper.user == geteuid();
+}
+
+static bool ask_for_owner(const char *text, const struct hold_id *id, void *context)
+{
+	struct own_search *search = context;
+	struct error ignored;
+	char answer[KEEPER_MESSAGE + 1] = "";
+	int connection = is_of_user(id->pid) ? keeper_connect(text, id, 1, &ignored) : -1;
+	ssize_t got;
+	long owner;
+
+	if (connection < 0)
+		return true;
+	send(connection, search->question, strlen(search->question), MSG_NOSIGNAL);
+	UNINTERRUPTED(got, recv(connection, answer, KEEPER_MESSAGE, 0));
+	close(connection);
+	if (got <= 0 || sscanf(answer, "0 %ld", &owner) != 1 || owner <= 1 ||
+	    ((pid_t)owner != getpid() && !process_descends(getpid(), (pid_t)owner, 0, 0)))
+		return true;
+	search->hold->owner = (pid_t)owner;
+	snprintf(search->hold->id, sizeof search->hold->id, "%s", text);
+	return false;
+}
+
+bool own_hold_find(const struct lock *lock, struct own_hold *hold)
+{
+	char name[PATH_MAX + 1], question[KEEPER_MESSAGE + 1];
+	struct own_search search = {question, hold};
+	struct error ignored;
+
+	hold->owner = 0;
+	/* another holder's slot may come free */
+	if (lock->spec->name == NULL || lock->spec->slots > 0 || !process_numbers_ours() ||
+	    keeper_lock_name(lock->spec->name, name, &ignored) != 0)
+		return false;
+	snprintf(question, sizeof question, KEEPER_OWNER " %s %s", lock->spec->method->name, name);
+	hold_id_each(ask_for_owner, &search);
+	return hold->owner != 0;
+}

@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Holds in the background whose calls, processes and owners are killed at any moment: how often, KILLS says (THOROUGH=1: 50).
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/holds
+
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
+KILLS=${KILLS:-$([ -n "${THOROUGH-}" ] && echo 50 || echo 3)}
+ROUNDS=${ROUNDS:-$([ -n "${THOROUGH-}" ] && echo 200 || echo 8)}
+AT_MOST=1000000000 # ns until the next one has entered
+
+prepare() {
+	starts_many
+	holds_prepare
+}
+tidy() { holds_tidy; }
+
+# entered LOCK: the next one enters it; $worst is the longest time that one took
+entered() {
+	local began took
+	began=$(date +%s%N)
+	expect_status 0 "$SEMLOCK" -w 60 "$1" true
+	took=$(($(date +%s%N) - began))
+	[ $took -le $worst ] || worst=$took
+}
+
+# prompt WHAT: the slowest entrance took a second at most; on a machine that is too busy for a plain one, it is not judged.
+prompt() {
+	echo "# $1, $KILLS times: the slowest next one was in after $((worst / 1000000)) ms" >&3
+	[ $worst -le $AT_MOST ] || [ "$(plain)" -gt $((AT_MOST / 5)) ] || complain "$1: $((worst / 1000000)) ms"
+}
+
+# plain: ns that a semlock of a free lock takes
+plain() {
+	local began
+	began=$(date +%s%N)
+	"$SEMLOCK" free true
+	echo $(($(date +%s%N) - began))
+}
+
+@test "PID is killed while the call waits: nothing is left, and the next one enters" {
+	local n worst=0
+	for ((n = 0; n < KILLS; n++)); do
+		hold_as holder$n l
+		new_owner
+		start call$n "$SEMLOCK" --hold="$owner" --detach l
+		eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
+		kill_owner
+		ended call$n 143
+		[ ! -s call$n.out ] || complain "it said $(cat call$n.out)"
+		eventually nothing_left
+		let_go holder$n
+		entered l
+	done
+	prompt "PID killed, waiting"
+}
+
+@test "PID is killed between the taking and OK, and behind it: nothing is left, and the next one enters" {
+	local n point worst=0
+	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
+	for point in detach.taken detach.said; do
+		for ((n = 0; n < KILLS; n++)); do
+			new_owner
+			SEMLOCK_CRASH=$point:stop start call "$CRASHABLE_SEMLOCK" --hold="$owner" --detach l
+			eventually grep -q 'State:.T' "/proc/${PID[call]}/status"
+			expect_status 1 "$SEMLOCK" -n l true
+			kill_owner
+			entered l
+			kill -CONT "${PID[call]}"
+			wait "${PID[call]}" || true
+			eventually nothing_left
+		done
+	done
+	prompt "PID killed, between the taking and OK"
+}
+
+@test "PID is killed while the lock is held: nothing is left, and the next one enters" {
+	local n worst=0
+	for ((n = 0; n < KILLS; n++)); do
+		new_owner
+		hold l
+		kill_owner
+		entered l
+		eventually nothing_left
+		refused 76 "ended before" "$SEMLOCK" --release="$id" l
+	done
+	prompt "PID killed, holding"
+}
+
+@test "PID is killed while the lock is released: nothing is left, and the next one enters" {
+	local n how worst=0
+	for ((n = 0; n < KILLS; n++)); do
+		new_owner
+		hold l
+		start release$n "$SEMLOCK" --release="$id" l
+		"$PROBE" pause $((n % 5))
+		kill_owner
+		how=0
+		wait "${PID[release$n]}" || how=$?
+		[ $how -eq 0 ] || [ $how -eq 76 ] || complain "--release ended with $how" "$(cat release$n.err)"
+		entered l
+		eventually nothing_left
+	done
+	prompt "PID killed, releasing"
+}
+
+@test "a process of the hold is killed: --release is 76, the next one enters, and with PID's end nothing is left" {
+	local n which worst=0
+	for ((n = 0; n < KILLS; n++)); do
+		for which in 1 2 3; do
+			new_owner
+			hold l
+			kill -KILL "$(processes_of_hold | cut -d' ' -f$which)"
+			entered l
+			refused 76 "ended before" "$SEMLOCK" --release="$id" l
+			kill_owner
+			eventually nothing_left
+		done
+	done
+	prompt "a process of the hold killed"
+}
+
+# What an agent had, from OK until its call of --release or the first kill, is in "spans".
+overlaps() {
+	sort -g spans | awk '$1 < end && $3 != last { print last, "and", $3, "at", $1 } $2 > end { end = $2; last = $3 }'
+}
+
+@test "two agents, each of three calls; calls, PIDs and processes of holds are killed at random: no overlap, no lost release, no holder without PID" {
+	local agent
+	for agent in 1 2; do
+		start agent$agent env SEMLOCK="$SEMLOCK" ROUNDS="$ROUNDS" AGENT=$agent bash "$SOURCE/tests/lib/agent.bash"
+	done
+	for agent in 1 2; do ended agent$agent 0; done
+	echo "# $(cut -d' ' -f1 rounds | sort | uniq -c | tr -s ' \n' ' '); $(wc -l <spans) spans" >&3
+	[ -z "$(overlaps)" ] || complain "overlaps:" "$(overlaps)"
+	[ ! -s faults ] || complain "$(cat faults)"
+	[ "$(wc -l <rounds)" -eq $((2 * ROUNDS)) ] || complain "$(wc -l <rounds) rounds"
+	grep -q ^released rounds || complain "no hold was ever released"
+	worst=0
+	entered l
+}
+
+@test "an overlap of two agents would be found, and two spans that touch are none" {
+	printf '%s\n' '1.0 2.0 1' '1.5 3.0 2' '3.1 3.2 1' >spans
+	[ "$(overlaps)" = "1 and 2 at 1.5" ] || complain "$(overlaps)"
+	printf '%s\n' '1.0 5.0 1' '1.5 2.0 1' '3.1 3.2 2' >spans
+	[ "$(overlaps)" = "1 and 2 at 3.1" ] || complain "$(overlaps)"
+	printf '%s\n' '2.0 3.0 2' '1.0 2.0 1' '3.1 3.2 1' >spans
+	[ -z "$(overlaps)" ] || complain "$(overlaps)"
+}
