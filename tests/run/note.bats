@@ -61,17 +61,21 @@ notes() {
 	capture "$SEMLOCK" -n -v l true
 	[[ $err =~ \ since\ [^\ ]+:\ until\ Monday$ ]] || complain "$err"
 	capture "$SEMLOCK" -w .2 -v l true
-	[[ $err =~ waiting:\ held\ by\ .*:\ until\ Monday\;\ 1st\ of\ 1\; ]] || complain "$err"
 	[[ $err =~ :\ until\ Monday\;\ the\ time\ is\ up ]] || complain "$err"
+	start waiter "$SEMLOCK" -v l true
+	eventually grep -q 'waiting: held by .*: until Monday; 1st of 1$' waiter.err
+	kill -TERM "${PID[waiter]}"
+	ended waiter 143
 	capture "$SEMLOCK" --hold=$$ --detach -n -v l
 	[[ $err == *": until Monday" ]] || complain "$err"
 }
 
 @test "on a terminal the line of the wait has it, and keeps the place where the terminal is narrow" {
 	hold_lock --note="a note that is longer than the line of any terminal has room for, as far as these tests know it" l
-	status=0
-	TERM=xterm "$PROBE" pty "$SEMLOCK" -w .5 l true >shown 2>&1 3>&- 4>&- || status=$?
-	grep -q ": a n[^;]*\.\.\.; 1st of 1" shown || complain "$(cat -v shown)"
+	TERM=xterm start waiter "$PROBE" pty "$SEMLOCK" l true
+	eventually grep -q ": a n[^;]*\.\.\.; 1st of 1" waiter.out
+	let_go
+	ended waiter 0
 }
 
 @test "at most 200 bytes are shown, none of them a control character, and no half of a letter" {
