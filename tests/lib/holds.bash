@@ -32,11 +32,11 @@ hold() {
 	[[ $out =~ ^OK\ id=[0-9]+-[0-9]+-[0-9a-f]{8}( |$) ]] || complain "it said '$out'" "$err"
 }
 
-# processes_of_hold: keeper, holder and placeholder of hold $id
+# processes_of_hold: the keeper of hold $id, its holder, and what that has started: the placeholder, and a helper
 processes_of_hold() {
 	local holder
 	holder=$(pgrep -P "${id%%-*}")
-	echo "${id%%-*} $holder $(pgrep -P "$holder")"
+	echo "${id%%-*} $holder $(pgrep -P "$holder" | tr '\n' ' ')"
 }
 
 # gone PID...: none of them is left
@@ -48,4 +48,55 @@ gone() {
 # nothing_left: no process of a hold for $owner is there
 nothing_left() {
 	! pgrep -f -- "--hold=$owner --detach" >/dev/null
+}
+
+# kept_over_calls LOCK: taken in one call and released in another, which are processes of their own, however the first one is
+# started: with other standard descriptors or none, under nohup and setsid, and at a terminal that is hung up then.
+kept_over_calls() {
+	local lock=$1 how
+	new_owner
+	for how in '"$@"' '"$@" </dev/null 2>&1' '"$@" <&- 2>&-' 'nohup "$@" 2>&1' 'setsid -w "$@"' terminal; do
+		if [ "$how" = terminal ]; then
+			/usr/bin/python3 - "$SEMLOCK" "--hold=$owner" "$lock" >said 3>&- 4>&- <<-'END'
+				import os, pty, sys
+				pid, terminal = pty.fork()
+				if pid == 0:
+				    os.execv(sys.argv[1], [sys.argv[1], sys.argv[2], "--detach", sys.argv[3]])
+				print(os.read(terminal, 1000).decode(), end="")
+				os.waitpid(pid, 0)
+				os.close(terminal)
+			END
+		else
+			sh -c "$how >said" - "$SEMLOCK" --hold="$owner" --detach "$lock" 3>&- 4>&-
+		fi
+		id=$(tr -d '\r' <said | sed -n 's/^OK id=\([^ ]*\).*/\1/p')
+		[ -n "$id" ] || complain "$how: it said '$(cat said)'" || return
+		expect_status 1 sh -c '"$@"; exit $?' - "$SEMLOCK" -n "$lock" true || return
+		expect_status 0 sh -c '"$@"; exit $?' - "$SEMLOCK" --release="$id" "$lock" || return
+		expect_silent || return
+		expect_status 0 "$SEMLOCK" -n "$lock" true || return
+	done
+}
+
+# ends_with_its_processes LOCK OPTION...: the end of PID, and of a process of the hold, are the end of the hold; and a process
+# of PID's is told that it would wait for itself.
+ends_with_its_processes() {
+	local lock=$1 which
+	shift
+	new_owner
+	hold "$@" "$lock"
+	kill_owner
+	expect_status 0 "$SEMLOCK" -w 60 "$lock" true || return
+	eventually nothing_left || return
+	for which in 1 2; do
+		new_owner
+		hold "$@" "$lock"
+		kill -KILL "$(processes_of_hold | cut -d' ' -f$which)"
+		expect_status 0 "$SEMLOCK" -w 60 "$lock" true || return
+		refused 76 "ended before" "$SEMLOCK" --release="$id" "$lock" || return
+		kill_owner
+		eventually nothing_left || return
+	done
+	capture bash -c '"$0" --hold=$$ --detach "$1" >said; "$0" "$1" touch ran' "$SEMLOCK" "$lock"
+	[[ $status:$err == "64:"*"held by your own process "* ]] || complain "$status: $err"
 }

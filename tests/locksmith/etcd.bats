@@ -75,6 +75,14 @@ gives_up() {
 	ended waiter 0
 }
 
+@test "a hold in the background: over several calls, however these are started; it ends with its processes" {
+	load ../lib/holds
+	holds_prepare
+	kept_over_calls "$URL"
+	ends_with_its_processes "$URL" --ttl=3
+	holds_tidy
+}
+
 @test "a waiter that is told to end ends, and its key goes" {
 	hold_lock "$URL"
 	start waiter "$SEMLOCK" -v "$URL" touch ran

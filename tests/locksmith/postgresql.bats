@@ -320,6 +320,14 @@ may() {
 	eventually known
 }
 
+@test "a hold in the background: over several calls, however these are started; it ends with its processes" {
+	load ../lib/holds
+	holds_prepare
+	kept_over_calls "$URL"
+	ends_with_its_processes "$URL" --ttl=3
+	holds_tidy
+}
+
 @test "--hold holds it for another program, until end of input" {
 	mkfifo in
 	exec {in}<>in
