@@ -2,48 +2,13 @@
 # SPDX-License-Identifier: MIT
 # Locks on an FTP server, held by semlock-locksmith alone; the server is started here.
 
-load ../lib/locksmith
-
-setup() {
-	watch_over
-	have_locksmiths || skip "built without the network methods"
-	export SEMLOCK_ANSWER_WITHIN=60 # --no-wait: a busy machine may need more than two and a half seconds
-	DIR=$(mktemp -d "$BATS_TEST_TMPDIR/XXXXXX")
-	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret HOME=$DIR
-	unset NETRC SEMLOCK_CACERT
-}
-
-teardown() {
-	smiths_stop_all
-	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
-	watched
-}
-
-# server [ARG...]: starts the server and sets PORT and URL
-server() {
-	: >"$DIR/ready"
-	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/ftp.py" "$DIR" "$@" >"$DIR/ready" 2>"$DIR/server.err" </dev/null &
-	SERVER=$!
-	in_file "$DIR/ready" READY
-	read -r _ PORT <"$DIR/ready"
-	URL=ftp://127.0.0.1:$PORT
-	ROOT=$DIR/root
-}
-
-restart() {
-	kill -KILL "$SERVER"
-	wait "$SERVER" || true
-	server "--port=$PORT"
-}
+load ../lib/helper-ftp
 
 # break_token LOCK: removes the token, which a heartbeat may rename at the same moment.
 break_token() {
 	local end=$((SECONDS + LINE_SECONDS))
 	until rmdir "$ROOT/$1"/* 2>/dev/null; do ((SECONDS < end)) || return; done
 }
-
-fault() { : >"$DIR/faults/$1"; }
-mend() { rm -f "$DIR/faults/$1"; }
 
 @test "one holds, another waits and is told by whom, and gets it at release" {
 	server
@@ -151,7 +116,9 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 	curl -s -u lock:secret "$URL/" -Q "MKD L" -I
 	run_smith --no-wait "$URL/L"
 	[ "$status" -eq 1 ]
-	[ "$output" = "BUSY mode=exclusive note=a directory without a sign of its holder" ]
+	[ "$output" = "BUSY mode=exclusive since=$(stat -c %Y "$ROOT/L") note=a directory without a sign of its holder" ]
+	run_smith --who "$URL/L"
+	[ "$output" = "WHO state=holds mode=exclusive since=$(stat -c %Y "$ROOT/L") note=a directory without a sign of its holder" ]
 	smith a "$URL/L"
 	expect a WAIT
 	curl -s -u lock:secret "$URL/" -Q "RMD L" -I
@@ -239,28 +206,6 @@ nothing_taken() {
 	server
 	# On a busy machine, a renewal that is a second late does not count.
 	nothing_taken one || nothing_taken two || nothing_taken three
-}
-
-# with_wait ARG...: the helper has waited, and gives up.  (A short time may be over before its first look.)
-with_wait() {
-	local room
-	for room in 3 12 48; do
-		smith z --wait=$room "$@"
-		until_line z BUSY
-		[[ $PASSED != "WAIT "* ]] || return 0
-	done
-	return 1
-}
-
-@test "a directory without a sign of its holder goes after --stale, and never with --stale=0" {
-	server
-	mkdir "$ROOT/L"
-	with_wait --stale=0 "$URL/L"
-	smith a --stale=0.5 "$URL/L"
-	expect a WAIT
-	expect a NOTE
-	[[ $LINE == *"empty for too long"* ]]
-	expect a OK
 }
 
 @test "a directory with other things in it is never taken" {

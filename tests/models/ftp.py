@@ -11,6 +11,8 @@ anywhere, and may lose a command that the server then carries out much later, or
 without a token may be taken for dead at ANY moment: no time is assumed. A token is broken only if
 its owner is dead, or by lease: an owner that is too late has stopped its command before.
 A listing is a snapshot; in some cases a rename can hide a token from it.
+
+At the end: what a client leaves that dies after each of its steps, as the list in dirlock.h has it.
 """
 import collections
 import sys
@@ -22,7 +24,7 @@ Client = collections.namedtuple("Client", "step version seen beats faults late")
 
 class Case:
     def __init__(self, name, kinds, holds=True, beats=0, faults=0, torn=False, looks=1, bare=True, full=False,
-                 naive=False):
+                 naive=False, way=None):
         self.name = name        # for the output
         self.kinds = kinds      # one per client: x of semlock's, p plain mkdir client
         self.holds = holds      # mutual exclusion is expected
@@ -33,6 +35,7 @@ class Case:
         self.bare = bare        # empty directories may be removed
         self.full = full        # the server may refuse a token
         self.naive = naive      # who finds the token gone after the lease removes the directory all the same
+        self.way = way          # around the wait for --stale: "intent", "rename"
 
 
 CASES = [
@@ -50,7 +53,26 @@ CASES = [
     Case("torn listings, one look", "xxx", beats=1, torn=True, looks=1, holds=False),
     Case("a plain client, empty directories removed early", "xxp", holds=False),
     Case("naive: a plain client, released after the lease", "xxp", holds=False, bare=False, faults=1, naive=True),
+    # Ways to a bare directory that need not wait for --stale. Without plain clients they hold, as does removing it
+    # at any time. None holds with one: a server in which MKD was all that a dead client did in the end looks as if
+    # that client had died before it, and MKD had been a plain client's.
+    Case("an intent beside the lock", "xxx", bare=False, faults=1, way="intent"),
+    Case("naive: a plain client, an intent beside the lock", "xxp", holds=False, bare=False, way="intent"),
+    Case("the sign is renamed in", "xxx", bare=False, faults=1, way="rename"),
+    Case("naive: a plain client, the sign is renamed in", "xp", holds=False, bare=False, way="rename"),
 ]
+
+# What a client leaves that dies at a step, if nobody else was there: a token goes after its lease, a bare directory
+# after --stale. Idle: bare if the reply to A1 was lost.
+LEFT = {
+    "idle": {"nothing", "bare"},
+    "made": {"bare"},
+    "look": {"token"},
+    "critical": {"token"},
+    "unsure": {"token", "bare"},
+    "overdue": {"token", "bare"},
+    "clear": {"bare"},
+}
 
 
 def holds(tokens, me):
@@ -71,25 +93,42 @@ def steps(case, check, state):
 
         idle = dict(step="idle", version=0, seen=None, beats=case.beats)
         kind = case.kinds[i]
-        if c.late and lock is not None:
+        if c.late and case.way == "rename":
+            if not lock:
+                to("late-rename-in", frozenset({(i, "late")}), late=False)
+        elif c.late and lock is not None:
             # The server carries out an old MKD of a token. No client has its nonce any more.
             to("late-token", lock | {(i, "late")}, late=False)
-        if c.step == "dead":
+        if c.step in ("dead", "dead-with-intent"):
             continue
-        to("die", step="dead", version=0, seen=None, beats=0, faults=0)
+        # The intent stands from before A1 until the token is in, or A1 was refused.
+        to("die", step="dead-with-intent" if c.step == "made" or c.step == "intent" else "dead", version=0, seen=None,
+           beats=0, faults=0)
         mine = (i, c.version)
-        if c.step == "idle":
+        if c.step in ("idle", "intent"):
+            if c.step == "intent" and lock is not None:
+                to("A1-refused", **idle)
             if lock is None and kind == "p":
                 to("plain-mkd", frozenset(), step="critical")
+            elif case.way == "intent" and c.step == "idle":
+                to("intent", step="intent")
+                continue
+            elif case.way == "rename" and not lock:
+                # The directory was made beside the lock; rename(2) puts it in the place of an empty one.
+                to("rename-in", frozenset({mine}), step="look" if check else "critical")
+                if c.faults:
+                    to("rename-in-reply-lost", frozenset({mine}), step="look", faults=c.faults - 1)
+                    to("rename-in-goes-astray", **dict(idle, faults=c.faults - 1, late=True))
             elif lock is None:
                 to("A1", frozenset(), step="made")
                 if c.faults:
                     to("A1-reply-lost", frozenset(), faults=c.faults - 1)
             elif kind != "p":
-                if case.bare and not lock:
+                if not lock and (case.bare or any(o.step == "dead-with-intent" for o in clients)
+                                 and case.way == "intent"):
                     to("remove-bare", None)
                 for t in lock:
-                    if t[1] == "late" or clients[t[0]].step in ("dead", "idle", "overdue"):
+                    if t[1] == "late" or clients[t[0]].step in ("dead", "dead-with-intent", "idle", "overdue"):
                         to("break-%d" % t[0], lock - {t}, step="clear")
         elif c.step == "made":
             if lock is None:
@@ -173,6 +212,24 @@ def explore(case, check=True):
     return len(came_from), None
 
 
+def left_by_death():
+    """For each step, what there can be of the lock when a client that is alone dies at it."""
+    case = Case("alone", "x", faults=1, bare=False)
+    start = (None, (Client("idle", 0, None, 0, 1, False),))
+    seen, queue, left = {start}, [start], collections.defaultdict(set)
+    while queue:
+        state = queue.pop()
+        lock, clients = state
+        # With a command that is still under way, and behind its own old token, it is not alone.
+        if not clients[0].late and not any(t[1] == "late" for t in lock or ()):
+            left[clients[0].step].add("nothing" if lock is None else "token" if lock else "bare")
+        for name, following in steps(case, True, state):
+            if name.split()[0] != "die" and "expire" not in name and following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return left
+
+
 def main():
     check = "--without-check" not in sys.argv[1:]
     wrong = 0
@@ -185,6 +242,11 @@ def main():
               "holds" if trace is None else "VIOLATION: " + ", ".join(trace)), flush=True)
         if not check and trace:
             break
+    if check:
+        left = left_by_death()
+        for step in left:
+            print("dead at %-10s %s" % (step, " or ".join(sorted(left[step]))))
+        wrong += left != LEFT
     return 1 if wrong else 0
 
 

@@ -70,6 +70,17 @@ void dirlock_describe(const struct owner_sign *sign, char *text, size_t size)
 	snprintf(text, size, "pid=%ld host=%s mode=exclusive", sign->pid, sign->host);
 }
 
+#define BARE "a directory without a sign of its holder"
+
+void dirlock_describe_bare(int64_t stamp, char *text, size_t size)
+{
+	char since[40] = "";
+
+	if (stamp != 0)
+		snprintf(since, sizeof since, " " FIELD_SINCE "%lld", (long long)stamp);
+	snprintf(text, size, FIELD_MODE "exclusive%s " FIELD_NOTE BARE, since);
+}
+
 /* Remove the sign of an owner that was silent for so many seconds.  Returns true if it was removed,
  * by us. */
 static bool break_sign(struct dirlock *lock, const struct owner_sign *sign, int64_t seconds)
@@ -211,9 +222,9 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 
 	if (reply == REPLY_DONE) {
 		lock->misses = 0;
-		snprintf(lock->who, sizeof lock->who, "mode=exclusive note=a directory %s",
-		    looked == REPLY_DONE ? "without a sign of its holder"
-					 : "that we cannot look into");
+		if (looked != REPLY_DONE)
+			snprintf(lock->who, sizeof lock->who,
+			    "mode=exclusive note=a directory that we cannot look into");
 		return STEP_WAIT;
 	}
 	listing_clear(&lock->seen);
@@ -233,8 +244,39 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 	return lock_missed(lock, refusal);
 }
 
-/* Remove a directory that has been empty for --stale: a plain client has died, or one of ours
- * between A1 and A2. */
+/* For how long the directory whose time is STAMP has been empty, by the server's clock, in ns, and
+ * rather too little; 0: the server does not tell.  Only for those who ask for it by --stale: a
+ * clock that was set forward makes a directory old. */
+static int64_t empty_already(struct dirlock *lock, int64_t stamp)
+{
+	const struct options *options = lock->options;
+	int64_t now, seconds;
+
+	if (!options->stale_given || options->stale == 0 || stamp == 0 ||
+	    probe_beside(lock, &now) != REPLY_DONE)
+		return 0;
+	seconds = now - stamp - MARGIN_SECONDS;
+	return seconds < 0 ? 0 : earlier(seconds, LONGEST_SECONDS) * SECOND;
+}
+
+/* Say once what kind of lock it is that no lease ends. */
+static void tell_of_bare(struct dirlock *lock, int64_t now)
+{
+	char when[80] = "never removed (--stale=0)";
+
+	if (lock->bare_told || now - lock->seen.empty_since <= lock->ttl * SECOND)
+		return;
+	lock->bare_told = true;
+	if (lock->options->stale > 0)
+		snprintf(when, sizeof when, "removed when it was empty for %lld s (--stale)",
+		    (long long)(lock->options->stale / SECOND));
+	say(SAYS_NOTE " " BARE ": a plain client has made it, or a client of semlock's that "
+		      "was killed; it is %s",
+	    when);
+}
+
+/* A directory without a sign goes when it has been empty for --stale: dirlock.h says why not after
+ * a lease. */
 static enum step bare_lock(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -243,12 +285,18 @@ static enum step bare_lock(struct dirlock *lock)
 	/* By its time, a directory made anew is not taken for the one seen before. */
 	if (remote->ops->modified(remote, lock->path, &stamp) != REPLY_DONE)
 		stamp = 0;
+	dirlock_describe_bare(stamp, lock->who, sizeof lock->who);
 	if (stamp != lock->empty_stamp || lock->seen.empty_since == NEVER) {
 		lock->empty_stamp = stamp;
-		lock->seen.empty_since = now;
+		lock->bare_told = false;
+		lock->seen.empty_since = now - empty_already(lock, stamp);
+		/* The look at the clock took time, in which it may have been made anew. */
+		return lock->seen.empty_since == now ? STEP_WAIT : STEP_AGAIN;
 	}
-	if (lock->options->stale == 0 || now - lock->seen.empty_since <= lock->options->stale)
+	if (lock->options->stale == 0 || now - lock->seen.empty_since <= lock->options->stale) {
+		tell_of_bare(lock, now);
 		return STEP_WAIT;
+	}
 	if (remote->ops->rmdir(remote, lock->path) != REPLY_DONE)
 		return STEP_WAIT;
 	say(SAYS_NOTE " %s: removed: it was empty for too long", lock->path);

@@ -13,7 +13,27 @@
  *           next rename fail if not
  *
  * A3 makes it safe: tests/models/ftp.py, which has these steps, tries every interleaving with and
- * without it. */
+ * without it.
+ *
+ * What a client leaves that is killed or cut off there:
+ *   before A1, or A1 refused           nothing: the lock is as it was
+ *   between A1 and A2                  a bare directory: busy until --stale
+ *   between A2 and A3, or while it     its sign: free when the lease is over
+ *   holds
+ *   between the removals of a sign,    a bare directory: busy until --stale
+ *   its own or a dead one's, and of
+ *   the lock
+ *
+ * Semlock's clients could remove a bare directory at any time: A2 fails then, or A3 finds another
+ * sign.  But it may be the lock of a plain client, which has no lease and holds while the directory
+ * is there, and the server has nothing to tell the two apart: MKD is all that the plain one does,
+ * and it must be all that decides for us, too.  ftp.py shows why the ways around it let two in:
+ *   - an intent beside the lock, made before A1: its owner may be dead before A1 was done, and the
+ *     directory a plain client's
+ *   - a directory with the sign in it, renamed to the lock's name: rename(2) replaces an empty
+ *     directory, which may be a plain client's
+ *   - a bare directory is removed after a lease: a plain client holds for longer than that
+ * So --stale, for which a plain client may hold the lock, bounds both. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 #define SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 
@@ -37,6 +57,7 @@ struct dirlock {
 	struct listing seen; /* the last complete one: the ages of the next are counted from it */
 	/* modification time, by the server, of the empty directory that we watch */
 	int64_t empty_stamp;
+	bool bare_told;         /* what an empty directory may be was said */
 	char who[400];          /* the last known holder, for messages */
 	unsigned int misses;    /* A1 refused, and then nothing there, so many times in a row */
 	unsigned int unseen;    /* our sign was made but not listed, so many times in a row */
@@ -55,6 +76,10 @@ enum reply dirlock_look(struct dirlock *lock);
 
 /* The fields of a sign, as those of a WAIT line. */
 void dirlock_describe(const struct owner_sign *sign, char *text, size_t size);
+
+/* The same of a lock directory without a sign, last modified at STAMP, in seconds since 1970; 0:
+ * not known. */
+void dirlock_describe_bare(int64_t stamp, char *text, size_t size);
 
 /* Take the lock.  With ENGINE_FAILED, lock->error is filled.  protocol_released() may have become
  * true meanwhile. */

@@ -163,6 +163,7 @@ static enum engine_outcome hold(struct dirlock *lock)
 static enum engine_outcome who(struct dirlock *lock)
 {
 	enum reply reply = dirlock_look(lock);
+	int64_t stamp = 0;
 	char text[300];
 
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
@@ -177,8 +178,10 @@ static enum engine_outcome who(struct dirlock *lock)
 		return ENGINE_BUSY;
 	if (lock->remote.ops->enter(&lock->remote, lock->path) != REPLY_DONE)
 		return ENGINE_RELEASED;
-	say(SAYS_WHO " " FIELD_STATE
-		     "holds mode=exclusive note=a directory without a sign of its holder");
+	if (lock->remote.ops->modified(&lock->remote, lock->path, &stamp) != REPLY_DONE)
+		stamp = 0;
+	dirlock_describe_bare(stamp, text, sizeof text);
+	say(SAYS_WHO " " FIELD_STATE "holds %s", text);
 	return ENGINE_BUSY;
 }
 

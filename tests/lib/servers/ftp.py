@@ -13,6 +13,7 @@ A fault is a file, used up when it strikes, unless its name ends in ".always":
   421-CMD     reply 421 and close
   stop-CMD    wait before CMD until the file is removed (one connection waits, others go on)
   skip-one-CMD  stop-CMD does not stop the next CMD
+  drop-CMD    a stopped CMD is not done: its client was killed before it was sent
   521         refuse an existing directory with 521 instead of 550
   nostat      STAT with a path is unknown
   yes-MKD     MKD always says 257
@@ -65,6 +66,9 @@ class Faulty:
     def wait_for(self, path, line, cmd, arg):
         if os.path.exists(path):
             self.ioloop.call_later(0.02, self.wait_for, path, line, cmd, arg)
+        elif fault("drop-" + cmd):
+            log.write("drop %s\n" % line)
+            self.close()
         else:
             # The server carries out a command even if its client has disconnected.
             self.go_on(line, cmd, arg)
