@@ -125,6 +125,29 @@ opens() {
 	let_go late
 }
 
+# in_turn NAME: waits for the lock; its command notes NAME, and that it is alone
+in_turn() {
+	start "$1" "$SEMLOCK" "$place/l" sh -c 'mkdir inside && echo "$0" >>order && rmdir inside' "$1"
+	"$PROBE" blocked "${PID[$1]}"
+}
+
+@test "the lock's mode changes while processes wait: all are served, one at a time, and each queue in its order" {
+	chmod 644 "$place/l"
+	hold_lock "$place/l"
+	in_turn before1
+	in_turn before2
+	queue=$(stat -c %i "$(queue_of "$place/l")")
+	chmod 600 "$place/l"
+	in_turn after1
+	in_turn after2
+	[ "$(stat -c %i "$(queue_of "$place/l")")" -ne "$queue" ] || complain "the queue is as it was"
+	queue_is 600
+	let_go
+	for name in before1 before2 after1 after2; do ended $name 0; done
+	[ "$(grep before order)" = $'before1\nbefore2' ] || complain "$(cat order)"
+	[ "$(grep after order)" = $'after1\nafter2' ] || complain "$(cat order)"
+}
+
 @test "a third user's queue of another mode is not trusted: removed if permissions allow, else the kernel's order" {
 	root_only "to be two users"
 	local queue

@@ -65,6 +65,80 @@ asked() {
 	done
 }
 
+@test "a waiter never reads that list: in the queue, when its turn comes, or its time is up; with -v and --log as well" {
+	for method in flock ofd posix excl mkdir; do
+		for way in "" -v --log=log; do
+			rm -rf l
+			hold_lock -m $method l
+			# shellcheck disable=SC2086 # a word or none
+			expect_status 1 strace -f -qq -e trace=open,openat -o late "$SEMLOCK" $way -w .3 -m $method l true
+			for name in one two; do
+				fifos $name
+				# shellcheck disable=SC2086 # a word or none
+				start $name strace -f -qq -e trace=open,openat -o $name.trace "$SEMLOCK" $way -m $method l \
+					"$PROBE" hold $name.up $name.down
+				eventually waits "$name"
+			done
+			let_go
+			for name in one two; do
+				ready $name
+				let_go $name
+			done
+			for trace in late one.trace two.trace; do
+				if grep '"/proc/locks"' $trace; then complain "$method $way: $trace"; fi
+			done
+			rm ./*.up ./*.down
+		done
+	done
+}
+
+# waits NAME: its semlock, a child of strace, sleeps in a lock call
+waits() {
+	local child
+	child=$(pgrep -o -P "${PID[$1]}") && "$PROBE" blocked "$child"
+}
+
+# crowd: 600 processes, and 5,000 record locks, one of which comes and goes
+crowd() {
+	mkfifo many.up
+	start crowd sh -c 'i=0; while [ $i -lt 600 ]; do sleep 1000 & i=$((i + 1)); done; : >there; wait'
+	start many "$PROBE" tickets database 5000 many.up
+	ready many
+	eventually test -e there
+}
+
+# sixty TERMINAL OPTIONS...: the microseconds that 60 waiters take whose time is up after a second, in $took
+sixty() {
+	local terminal=$1 began
+	shift
+	began=${EPOCHREALTIME/[.,]/}
+	for ((i = 0; i < 60; i++)); do
+		# shellcheck disable=SC2086 # words
+		TERM=xterm start "waiter$i" $terminal "$SEMLOCK" "$@" -w 1 l true
+	done
+	for ((i = 0; i < 60; i++)); do ended "waiter$i" 1 || return; done
+	took=$((${EPOCHREALTIME/[.,]/} - began))
+}
+
+# Two looks of 50 ms of processor time at most for each waiter are six seconds, more for a machine that does other things
+# as well; reading /proc/locks for each took a minute.
+@test "sixty waiters with --log, -v and on terminals end in their time, beside 5,000 locks and 600 processes" {
+	starts_many
+	crowd
+	hold_lock l
+	sixty ""
+	plain=$took
+	for way in --log=log -v pty; do
+		case $way in
+		pty) sixty "$PROBE pty" ;;
+		*) sixty "" $way ;;
+		esac
+		if [ -n "${SHOW_TIMES-}" ]; then echo "# sixty waiters, $way: $took microseconds; without: $plain" >&3; fi
+		[ "$took" -le $((6 * plain + 12000000)) ] || complain "$way: $took microseconds; without it $plain"
+	done
+	let_go
+}
+
 @test "for what nothing else tells the list is read once: a free lock, a waiter without a ticket, several locks" {
 	reads_list 0 0 "$SEMLOCK" --who none
 	: >l

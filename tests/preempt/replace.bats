@@ -217,6 +217,23 @@ walked() {
 	done
 }
 
+@test "the pause between two looks is a second at most, however long a look takes" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	namespaces --pid --fork --mount-proc # where few processes make a look of two seconds
+	crashable
+	: >l # about to be written, for all that is known: no process to stop
+	cat >few <<-'END'
+		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 1000 & done
+		SEMLOCK_CRASH=open_fds.walk:wait strace -qq -e trace=poll,ppoll -o trace "$SEMLOCK" -m excl --replace -w 8 l true
+		echo $? >status
+	END
+	SEMLOCK=$SEMLOCK unshare --pid --fork --mount-proc sh few
+	[ "$(cat status)" -eq 1 ] || [ "$(cat status)" -eq 69 ] || complain "$(cat status)"
+	longest=$(sed -n 's/^poll(.*, [0-9]*, \([0-9]*\)).*/\1/p' trace | sort -n | tail -1)
+	[ "$longest" -eq 1000 ] || complain "the longest pause is $longest ms"
+}
+
 @test "-w holds while the processes are looked into" {
 	crashable
 	for ((i = 0; i < 100; i++)); do start "idle$i" sleep 1000; done
