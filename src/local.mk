@@ -72,6 +72,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/acquire.c src/run/acquire.h \
 	src/run/caller_fds.c src/run/caller_fds.h \
 	src/run/detach.c src/run/detach.h \
+	src/run/caller_lines.c src/run/caller_lines.h \
 	src/run/hold.c src/run/hold.h \
 	src/run/hold_time.c src/run/hold_time.h \
 	src/run/keeper.c src/run/keeper.h \

@@ -21,6 +21,7 @@ enum fact {
 	NEEDS_NO_INIT,   /* it makes what it locks by itself */
 	TAKES_TOO_MANY,  /* --take: more than there are slots */
 	TAKES_ELSEWHERE, /* --take: several slots of what is no file that is named */
+	LEASED_HERE,     /* --ttl, and no server that keeps it */
 	FACTS_END
 };
 
@@ -49,7 +50,8 @@ static uint64_t facts_of(const struct request *request, const struct reading *re
 	       fact_if(method->family == OF_FILES && (method->can & CAN_MODE) == 0, HAS_NO_MODE) |
 	       fact_if((method->can & NEEDS_INIT) == 0, NEEDS_NO_INIT) |
 	       fact_if(request->spec.take > request->spec.slots, TAKES_TOO_MANY) |
-	       fact_if(request->spec.take > 1 && elsewhere, TAKES_ELSEWHERE);
+	       fact_if(request->spec.take > 1 && elsewhere, TAKES_ELSEWHERE) |
+	       fact_if(given(reading, OPT(TTL)) && method->family != ON_SERVER, LEASED_HERE);
 }
 
 /* The options that methods of FAMILY, a bit, do not know. */
@@ -111,8 +113,7 @@ void options_check(const struct request *request, const struct reading *reading)
 		return;
 	if (request->spec.range.length > INT64_MAX - request->spec.range.start)
 		die(EXIT_USAGE, "--start and --length: no file has so many bytes");
-	if (given(reading, OPT(TTL)) && method->family == ON_SERVER &&
-	    request->spec.ttl < 2 * SECOND)
+	if (given(reading, OPT(TTL)) && request->spec.ttl < 2 * SECOND)
 		die(EXIT_USAGE, "--ttl: a lease lasts 2 seconds at least");
 	so = reading->given | facts_of(request, reading);
 	unknown = reading->given & unknown_to(family);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,11 +18,23 @@
 #include "run/keeper.h"
 #include "lock/lock.h"
 #include "report/error.h"
+#include "sys/deadline.h"
 #include "sys/files.h"
 #include "sys/process.h"
 #include "sys/signals.h"
 
-enum { OWNER_POLL = 1000 }; /* ms between two checks of an owner without a pidfd */
+#define NO_INPUT \
+	"--hold: standard input is at its end already, which would release the lock at once: " \
+	"hand it a pipe, or use --hold=PID --detach"
+
+enum {
+	OWNER_POLL = 1000,      /* ms between two checks of an owner without a pidfd */
+	LONGEST_POLL = 1000000, /* ms of one sleep that has an end */
+};
+
+/* Which of two reads the caller's lines: the thread of the wait until the lock is taken, then the
+ * placeholder. */
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 
 static bool owner_lives(const struct hold *hold)
 {
@@ -33,19 +46,35 @@ static bool owner_lives(const struct hold *hold)
 	return hold->pid == 0 || (hold->pid > 0 && (kill(hold->pid, 0) == 0 || errno != ESRCH));
 }
 
-/* Sleep until standard input has EVENTS (of poll(2)), or the owner has ended.  Returns false when
- * poll(2) fails. */
+/* How long poll(2) may sleep, in ms; -1: without an end. */
+static int longest_sleep(const struct hold *hold)
+{
+	const int64_t left = deadline_left(&hold->lines.due) / MILLISECOND;
+
+	if (hold->process < 0 && left > OWNER_POLL)
+		return OWNER_POLL;
+	if (hold->lines.due.never)
+		return -1;
+	return left < LONGEST_POLL ? (int)left + 1 : LONGEST_POLL;
+}
+
+/* Sleep until standard input has EVENTS (of poll(2)), the owner has ended, or a line is overdue.
+ * Returns false when poll(2) fails. */
 static bool wait_for_event(const struct hold *hold, struct pollfd *ends, short events)
 {
-	int timeout = hold->process < 0 ? OWNER_POLL : -1;
-
 	do {
 		ends[0] = (struct pollfd){STDIN_FILENO, events, 0};
 		ends[1] = (struct pollfd){hold->process, POLLIN, 0};
-		if (poll(ends, 2, timeout) < 0 && errno != EINTR)
+		if (poll(ends, 2, longest_sleep(hold)) < 0 && errno != EINTR)
 			return false;
-	} while (ends[0].revents == 0 && owner_lives(hold));
+	} while (ends[0].revents == 0 && owner_lives(hold) && deadline_left(&hold->lines.due) > 0);
 	return true;
+}
+
+static void end_as_by_term(void)
+{
+	signal(SIGTERM, SIG_DFL); /* it may have been ignored */
+	kill(getpid(), SIGTERM);
 }
 
 /* Standard input that cannot be hung up (closed, /dev/null, a plain file) does not end the wait. If
@@ -56,42 +85,28 @@ static void *end_wait(void *of)
 	struct pollfd ends[2];
 
 	if (wait_for_event(hold, ends, POLLRDHUP) &&
-	    ((ends[0].revents & POLLNVAL) == 0 || !owner_lives(hold)) &&
-	    !atomic_load(&hold->taken)) {
-		signal(SIGTERM, SIG_DFL); /* it may have been ignored */
-		kill(getpid(), SIGTERM);
-	}
+	    ((ends[0].revents & POLLNVAL) == 0 || !owner_lives(hold)) && !atomic_load(&hold->taken))
+		end_as_by_term();
 	return NULL;
 }
 
-int hold_for(struct hold *hold, pid_t owner, struct error *error)
+/* The same with a TTL.  When the lock is taken, the next event is the placeholder's. */
+static void *end_wait_by_lines(void *of)
 {
-	hold->pid = owner == 0 ? getppid() : owner;
-	hold->process = descriptor_above_standard(pidfd_of(hold->pid));
-	/* the PID may have been reused before the pidfd was open */
-	if (owner == 0 && getppid() != hold->pid)
-		hold->pid = -1;
-	if (!owner_lives(hold))
-		return error_plain(error, ERROR_USAGE,
-		    owner == 0 ? "--hold: the process that started it has ended"
-			       : "--hold=%ld: there is no such process",
-		    (long)owner);
-	/* no signal says that a pipe is hung up or a process has ended */
-	signals_free_thread(NULL, end_wait, hold);
-	return 0;
-}
+	struct hold *hold = of;
+	struct pollfd ends[2];
+	bool lives, taken;
 
-void hold_waits(unsigned i)
-{
-	char line[64];
-	int length = snprintf(line, sizeof line, KEEPER_WAITS " %u %ld\n", i, (long)getpid());
-
-	write_without_sigpipe(STDOUT_FILENO, line, (size_t)length);
-}
-
-void hold_taken(struct hold *hold)
-{
-	atomic_store(&hold->taken, true);
+	do {
+		lives =
+		    wait_for_event(hold, ends, POLLIN) && owner_lives(hold) && ends[0].revents != 0;
+		pthread_mutex_lock(&reading);
+		taken = atomic_load(&hold->taken);
+		if (!taken && (!lives || caller_lines_read(&hold->lines) != CALLER_LIVES))
+			end_as_by_term();
+		pthread_mutex_unlock(&reading);
+	} while (!taken);
+	return NULL;
 }
 
 /* Will there be an end of standard input that is still to come?  Not of a file or /dev/null, nor
@@ -108,11 +123,88 @@ static bool input_will_end(void)
 	return poll(&input, 1, 0) <= 0 || (input.revents & (POLLHUP | POLLERR)) == 0;
 }
 
-noreturn void hold_until_end(const struct hold *hold)
+int hold_for(struct hold *hold, pid_t owner, int64_t ttl, struct error *error)
+{
+	caller_lines_begin(&hold->lines, ttl);
+	hold->pid = owner == 0 ? getppid() : owner;
+	hold->process = descriptor_above_standard(pidfd_of(hold->pid));
+	/* the PID may have been reused before the pidfd was open */
+	if (owner == 0 && getppid() != hold->pid)
+		hold->pid = -1;
+	if (!owner_lives(hold))
+		return error_plain(error, ERROR_USAGE,
+		    owner == 0 ? "--hold: the process that started it has ended"
+			       : "--hold=%ld: there is no such process",
+		    (long)owner);
+	if (ttl > 0 && !input_will_end())
+		return error_plain(error, ERROR_USAGE, NO_INPUT);
+	/* no signal says that a pipe is hung up or a process has ended */
+	signals_free_thread(NULL, ttl > 0 ? end_wait_by_lines : end_wait, hold);
+	return 0;
+}
+
+void hold_waits(unsigned i)
+{
+	char line[64];
+	int length = snprintf(line, sizeof line, KEEPER_WAITS " %u %ld\n", i, (long)getpid());
+
+	write_without_sigpipe(STDOUT_FILENO, line, (size_t)length);
+}
+
+void hold_taken(struct hold *hold)
+{
+	pthread_mutex_lock(&reading);
+	atomic_store(&hold->taken, true);
+	pthread_mutex_unlock(&reading);
+}
+
+/* Nothing more can be heard of the caller, which may go on for as long as it believes the lock its
+ * own. */
+static noreturn void keep_for_ttl(const struct hold *hold)
+{
+	const struct deadline end = deadline_after(hold->lines.time);
+	int64_t left;
+
+	complain("--hold: it ended without the line \"release\": the lock is kept for --ttl");
+	hold_is_orphaned();
+	while ((left = deadline_left(&end) / MILLISECOND) > 0)
+		poll(NULL, 0, left < LONGEST_POLL ? (int)left + 1 : LONGEST_POLL);
+	_exit(EXIT_LOST);
+}
+
+static noreturn void hold_by_lines(struct hold *hold)
+{
+	struct pollfd ends[2];
+
+	caller_lines_begin(&hold->lines, hold->lines.time);
+	while (wait_for_event(hold, ends, POLLIN) && owner_lives(hold)) {
+		if (ends[0].revents == 0) {
+			complain("--hold: no line came within --ttl: the lock is released");
+			_exit(EXIT_LOST);
+		}
+		switch (caller_lines_read(&hold->lines)) {
+		case CALLER_RELEASES:
+			_exit(EXIT_SUCCESS);
+		case CALLER_IS_GONE:
+			keep_for_ttl(hold);
+		case CALLER_LIVES:
+			break;
+		}
+	}
+	keep_for_ttl(hold);
+}
+
+void hold_is_orphaned(void)
+{
+	close(STDIN_FILENO);
+	close(STDOUT_FILENO);
+}
+
+noreturn void hold_until_end(struct hold *hold)
 {
 	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");
 	char line[128 + SLOTS_MOST * sizeof "4095"], bytes[512];
-	char name[32];
+	char name[32], ttl[32] = "";
 	const sigset_t term = signals_only(SIGTERM);
 	struct pollfd ends[2];
 	/* a keeper that is killed writes no other */
@@ -128,14 +220,14 @@ noreturn void hold_until_end(const struct hold *hold)
 		sigprocmask(SIG_UNBLOCK, &term, NULL);
 	}
 	if (!input_will_end()) {
-		complain(
-		    "--hold: standard input is at its end already, which would release the lock "
-		    "at once: hand it a pipe, or use --hold=PID --detach");
+		complain(NO_INPUT);
 		_exit(EXIT_USAGE);
 	}
-	length = snprintf(line, sizeof line, "OK%s%s%s%s\n",
+	if (hold->lines.time > 0)
+		snprintf(ttl, sizeof ttl, " ttl=%.9g", (double)hold->lines.time / SECOND);
+	length = snprintf(line, sizeof line, "OK%s%s%s%s%s\n",
 	    slot == NULL ? "" : " slot=", slot == NULL ? "" : slot,
-	    token == NULL ? "" : " token=", token == NULL ? "" : token);
+	    token == NULL ? "" : " token=", token == NULL ? "" : token, ttl);
 
 	shown = hold->owner > 0 ? hold->owner : hold->pid;
 	snprintf(name, sizeof name, PLACEHOLDER_NAME "%ld", (long)(shown > 0 ? shown : 0));
@@ -146,6 +238,8 @@ noreturn void hold_until_end(const struct hold *hold)
 		    strerror(errno));
 		_exit(EXIT_SYSTEM);
 	}
+	if (hold->lines.time > 0)
+		hold_by_lines(hold);
 	do {
 		if (!wait_for_event(hold, ends, POLLIN) || !owner_lives(hold))
 			break;

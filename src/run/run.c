@@ -23,11 +23,19 @@
 
 /* ---- it begins ---- */
 
+/* --hold --ttl: ns in which a line of the caller's has to come; 0: none has to.  A lock on a server
+ * has a lease of its own. */
+static int64_t line_time(const struct request *request)
+{
+	return request->hold && request->spec.method->family != ON_SERVER ? request->spec.ttl : 0;
+}
+
 /* Is the length of the wait, or of the hold, asked for?  A process's first use of the clock is
  * slow. */
 static bool is_timed(const struct request *request)
 {
-	return request->verbose || request->min_hold > 0 || request->log != NULL || status_fd >= 0;
+	return request->verbose || request->min_hold > 0 || request->log != NULL ||
+	       status_fd >= 0 || line_time(request) > 0;
 }
 
 /* No kernel keeps the lock for the command when semlock is killed: -o, a posix lock, or a lease
@@ -166,7 +174,8 @@ static int begin(struct run *run, struct error *error)
 		run->hold.caller = &run->detachment.caller;
 	}
 	/* in the background, it holds for the keeper, its parent, which knows the owner */
-	return hold_for(&run->hold, request->detach ? 0 : request->owner, error);
+	return hold_for(&run->hold, request->detach ? 0 : request->owner, line_time(request),
+	    error);
 }
 
 int run_begin(struct run *run, const struct request *request)
@@ -307,6 +316,15 @@ static void end_rest(struct run *run)
 		    command->state == COMMAND_ENDED ? command->pid : 0, grace);
 }
 
+/* --hold --ttl: the placeholder has been killed, and the caller does not know yet. */
+static void outlast_placeholder(struct run *run)
+{
+	complain("--hold: its second process has been killed: the lock is kept for --ttl");
+	hold_is_orphaned();
+	hold_time_at_least(&run->time, hold_time_held(&run->time) + line_time(run->request),
+	    &run->subreaper);
+}
+
 /* Start the command, and wait for its end and for --min-hold.  Returns 0, or -1 with ERROR
  * filled. */
 static int execute(struct run *run, struct error *error)
@@ -330,6 +348,8 @@ static int execute(struct run *run, struct error *error)
 		run->outcome.hold_end = hold_end_text(result->code);
 	if (result->received)
 		run->outcome.signal = result->code;
+	if (line_time(request) > 0 && result->how == ENDED_SIGNAL && !result->asked)
+		outlast_placeholder(run);
 	if (request->min_hold > 0 && result->how != ENDED_NOT_RUN && !result->asked)
 		hold_time_at_least(&run->time, request->min_hold, &run->subreaper);
 	return 0;

@@ -35,9 +35,9 @@ enum command_state {
 };
 
 struct command {
-	char **argv;             /* ends with NULL; [0] is looked up in PATH */
-	const struct hold *hold; /* instead of ARGV: the placeholder of --hold; or NULL */
-	struct lock *locks;      /* what it runs under */
+	char **argv;        /* ends with NULL; [0] is looked up in PATH */
+	struct hold *hold;  /* instead of ARGV: the placeholder of --hold; or NULL */
+	struct lock *locks; /* what it runs under */
 	unsigned nlocks;
 	unsigned policy; /* INHERITS_LOCKS, ... */
 	pid_t group;     /* the process group that it goes into, unless LEADS_GROUP; 0: it stays */

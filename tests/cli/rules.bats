@@ -20,7 +20,10 @@ command_lines() {
 		--init L true
 		--stale=1 L true
 		--on-lost=warn L true
+		-m excl --ttl=9 L true
 		--ttl=9 L true
+		--hold --ttl=9 -o L
+		--hold=1 --detach --ttl=9 L
 		-m excl 8
 		-m excl -s L true
 		-m mkdir -j 2 L true

@@ -221,3 +221,164 @@ holding() {
 	refused 64 "no such process" "$SEMLOCK" --hold=$gone l
 	[ ! -e l ]
 }
+
+# says LINE: to standard input, and waits for its echo
+says() {
+	local echoed
+	echo "$1" >&"$in"
+	IFS= read -r -t "$PATIENCE" echoed <&"$up"
+	[ "$echoed" = "$1" ] || complain "it echoed '$echoed'"
+}
+
+# ms_since BEGAN: BEGAN is in microseconds
+ms_since() { echo $(((${EPOCHREALTIME/[.,]/} - $1) / 1000)); }
+
+# free_after MS BEGAN NAME: the lock is free, and was not before MS after BEGAN
+free_after() {
+	local took
+	expect_status 0 "$SEMLOCK" -w 120 l true
+	took=$(ms_since "$2")
+	[ "$took" -ge "$1" ] || complain "$3: free after $took ms"
+}
+
+@test "--hold --ttl: lines are echoed, and \"release\" releases" {
+	OK="OK ttl=60" holding one --ttl=60 l
+	says "one"
+	says ""
+	says " release"
+	says "release it"
+	printf 'half a ' >&"$in"
+	echo line >&"$in"
+	read -r -t "$PATIENCE" line <&"$up"
+	[ "$line" = "half a line" ] || complain "it echoed '$line'"
+	expect_status 1 "$SEMLOCK" -n l true
+	echo release >&"$in"
+	ended one 0
+	expect_status 0 "$SEMLOCK" -n l true
+	OK="OK slot=0 ttl=2.5" holding two --ttl=2500ms -j 2 l
+	echo release >&"$in"
+	ended two 0
+}
+
+@test "--hold --ttl: silence releases, and lines keep the lock for longer than that" {
+	for method in flock ofd; do
+		OK="OK ttl=6" holding $method --ttl=6 -m $method l
+		for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do
+			sleep .5
+			says beat
+		done
+		began=${EPOCHREALTIME/[.,]/}
+		says last
+		expect_status 1 "$SEMLOCK" -m $method -n l true
+		expect_status 0 "$SEMLOCK" -m $method -w 120 l true
+		took=$(ms_since "$began")
+		[ "$took" -ge 6000 ] || complain "$method: free after $took ms"
+		ended $method 76
+		grep -q "no line came within --ttl" $method.err
+		exec {in}>&- {up}<&-
+	done
+}
+
+@test "--hold --ttl: an end of input without \"release\" keeps the lock for that time" {
+	OK="OK ttl=3" holding one --ttl=3 l
+	says beat
+	sleep 1
+	began=${EPOCHREALTIME/[.,]/}
+	exec {in}>&-
+	free_after 3000 "$began" "end of input"
+	ended one 76
+	grep -q 'without the line "release"' one.err
+}
+
+@test "--hold --ttl: so does the end of the process that started it" {
+	mkfifo in up
+	exec {in}<>in {up}<>up
+	start parent sh -c '"$1" --hold --ttl=3 l <in >up; :' - "$SEMLOCK"
+	read -r -t "$PATIENCE" line <&"$up"
+	[ "$line" = "OK ttl=3" ]
+	says beat
+	sleep 1
+	began=${EPOCHREALTIME/[.,]/}
+	kill -KILL "${PID[parent]}"
+	free_after 3000 "$began" parent
+}
+
+@test "--hold --ttl: one kill -9 frees nothing" {
+	for method in flock ofd; do
+		OK="OK ttl=6" holding $method --ttl=6 -m $method l
+		says beat
+		kill -KILL "${PID[$method]}"
+		for _ in 1 2 3 4 5 6 7 8; do
+			sleep 1
+			says "still there"
+			expect_status 1 "$SEMLOCK" -m $method -n l true
+		done
+		echo release >&"$in"
+		expect_status 0 "$SEMLOCK" -m $method -w 120 l true
+		exec {in}>&- {up}<&-
+	done
+	OK="OK ttl=4" holding second --ttl=4 l
+	says beat
+	sleep 1
+	began=${EPOCHREALTIME/[.,]/}
+	kill -KILL "$(pgrep -P "${PID[second]}")"
+	expect_status 1 "$SEMLOCK" -n l true
+	if read -r -t "$PATIENCE" line <&"$up"; then complain "it said '$line'"; fi # an end, long before the time is over
+	took=$(ms_since "$began")
+	expect_status 1 "$SEMLOCK" -n l true
+	[ "$took" -lt 3000 ] || complain "its output ended after $took ms"
+	free_after 4000 "$began" "the second process"
+	ended second 137
+}
+
+@test "--hold --ttl: a caller that does not read its echoes keeps no lock by that" {
+	OK="OK ttl=3" holding one --ttl=3 l
+	yes 'a line that nobody reads' | head -n 20000 >&"$in"
+	expect_status 0 "$SEMLOCK" -w 120 l true
+	ended one 76
+}
+
+@test "--hold --ttl: a waiter, too, echoes, and silence, an end and \"release\" end its wait" {
+	hold_lock l
+	for how in silence end release lines; do
+		mkfifo $how.in $how.up
+		exec {in}<>$how.in
+		exec {up}<>$how.up
+		"$PROBE" with-default INT QUIT HUP TERM -- "$SEMLOCK" --hold --ttl=6 l <$how.in >$how.up 2>$how.err 3>&- 4>&- {in}>&- &
+		PID["$how"]=$!
+		: >$how.out
+		exec {to}>$how.in {in}>&-
+		in=$to
+		says beat
+		case $how in
+		silence) ;;
+		end) exec {in}>&- ;;
+		release) echo release >&"$in" ;;
+		lines)
+			for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do sleep .5; says beat; done
+			{ while sleep .5; do echo beat; done >&"$in"; } & # a slow end of the holder is no silence
+			let_go
+			line=beat
+			while [ "$line" = beat ]; do read -r -t "$PATIENCE" line <&"$up"; done
+			[ "$line" = "OK ttl=6" ] || complain "it said '$line'"
+			kill $!
+			echo release >&"$in"
+			ended lines 0
+			continue
+			;;
+		esac
+		ended $how 143
+		[ $how = end ] || exec {in}>&-
+		exec {up}<&-
+	done
+}
+
+@test "--hold --ttl: what it cannot do is 64" {
+	refused 64 "only a lock on a server has a lease" "$SEMLOCK" --ttl=9 l true
+	refused 64 "-m posix" "$SEMLOCK" --hold --ttl=9 -m posix l
+	refused 64 "made of files" "$SEMLOCK" --hold --ttl=9 -m mkdir l
+	refused 64 "2 seconds at least" "$SEMLOCK" --hold --ttl=1 l
+	expect_status 64 "$SEMLOCK" --hold --ttl=9 l </dev/null
+	[[ $err == *"standard input is at its end already"* ]] || complain "$err"
+	[ ! -e l ]
+}
