@@ -82,6 +82,10 @@ gone() {
 		[ "$(ps -o sid= -p "$pid" | tr -d ' ')" = "$(keeper)" ] || complain "$pid is in another session"
 		! find "/proc/$pid/fd" -lname "$PWD/*" ! -lname "$PWD/l" | grep . || complain "$pid has it open"
 	done
+	for number in 0 1 2; do
+		[ "$(readlink "/proc/$(keeper)/fd/$number")" = /dev/null ] ||
+			complain "descriptor $number is '$(readlink "/proc/$(keeper)/fd/$number")'"
+	done
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
