@@ -233,21 +233,35 @@ looks_the_same() {
 	release holder
 }
 
-@test "a boot_id that a container tool has mounted over does not make a living holder dead" {
-	namespaces --mount
-	fifos holder
-	for method in symlink excl mkdir rename; do
+# boot_id_of_others: for each method, a command lives on that has closed the lock, and whose semlock was killed; to the next
+# one another boot_id is shown
+boot_id_of_others() {
+	echo 01234567-89ab-cdef-0123-456789abcdef >boot_id
+	for method in symlink excl mkdir rename link; do
+		rm -rf up down l l.held
+		mkfifo up down
 		if [ $method = rename ]; then "$SEMLOCK" -m rename --init l true; fi
-		start holder "$SEMLOCK" -m $method l "$PROBE" closefrom-then-hold holder.up holder.down
-		ready holder
-		kill -KILL "${PID[holder]}"
-		ended holder 137
-		echo 01234567-89ab-cdef-0123-456789abcdef >boot_id
-		expect_status 1 unshare --mount sh -c '
-			mount --bind boot_id /proc/sys/kernel/random/boot_id && shift && exec "$@"' sh -- "$SEMLOCK" -n -m $method l touch ran
-		[ ! -e ran ] || complain "two under $method"
-		release holder
-		"$PROBE" gone "${COMMAND[holder]}"
-		rm -rf l l.held
+		"$SEMLOCK" -m $method l "$PROBE" closefrom-then-hold up down &
+		semlock=$!
+		read -r _ command <>up
+		kill -KILL $semlock
+		wait $semlock || :
+		status=0
+		unshare --mount sh -c 'mount --bind boot_id /proc/sys/kernel/random/boot_id && exec "$@"' \
+			sh "$SEMLOCK" -n -m $method l touch ran || status=$?
+		kill -KILL "$command"
+		echo "$method $status" >>seen
+	done
+}
+
+@test "a boot_id that a container tool has mounted over does not make a living holder dead, in a PID namespace neither" {
+	namespaces --mount --pid --fork --mount-proc
+	export SEMLOCK PROBE
+	for place in "" "unshare --mount --pid --fork --mount-proc"; do
+		rm -f seen
+		$place bash -c "$(declare -f boot_id_of_others); boot_id_of_others" 2>said
+		[ "$(cat seen)" = $'symlink 1\nexcl 1\nmkdir 1\nrename 1\nlink 1' ] ||
+			complain "$place: $(cat seen said)"
+		[ ! -e ran ] || complain "$place: two at once"
 	done
 }
