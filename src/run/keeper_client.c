@@ -10,6 +10,7 @@
 
 #include "run/keeper.h"
 #include "run/keeper_client.h"
+#include "sys/deadline.h"
 #include "sys/files.h"
 #include "sys/process.h"
 
@@ -65,14 +66,19 @@ int keeper_connect(const char *text, const struct hold_id *id, int seconds, stru
 struct own_search {
 	const char *question;
 	struct own_hold *hold;
+	char asked[HOLD_ID_SIZE]; /* each connection to a socket is listed, under its name */
+	struct deadline deadline;
 };
 
-/* Only of this user's processes: another one's may leave us without an answer. */
-static bool is_of_user(pid_t pid)
+/* Only of this user's processes: another one's may leave us without an answer, as a stopped one
+ * does. */
+static bool will_answer(pid_t pid)
 {
 	struct process keeper;
+	struct procfs_stat stat;
 
-	return process_read(pid, &keeper) && keeper.user == geteuid();
+	return process_read(pid, &keeper) && keeper.user == geteuid() && process_stat(pid, &stat) &&
+	       stat.state != 'T' && stat.state != 't';
 }
 
 static bool ask_for_owner(const char *text, const struct hold_id *id, void *context)
@@ -80,10 +86,16 @@ static bool ask_for_owner(const char *text, const struct hold_id *id, void *cont
 	struct own_search *search = context;
 	struct error ignored;
 	char answer[KEEPER_MESSAGE + 1] = "";
-	int connection = is_of_user(id->pid) ? keeper_connect(text, id, 1, &ignored) : -1;
+	int connection;
 	ssize_t got;
 	long owner;
 
+	if (deadline_left(&search->deadline) == 0)
+		return false;
+	if (strcmp(text, search->asked) == 0 || !will_answer(id->pid))
+		return true;
+	snprintf(search->asked, sizeof search->asked, "%s", text);
+	connection = keeper_connect(text, id, 1, &ignored);
 	if (connection < 0)
 		return true;
 	send(connection, search->question, strlen(search->question), MSG_NOSIGNAL);
@@ -100,7 +112,11 @@ static bool ask_for_owner(const char *text, const struct hold_id *id, void *cont
 bool own_hold_find(const struct lock *lock, struct own_hold *hold)
 {
 	char name[PATH_MAX + 1], question[KEEPER_MESSAGE + 1];
-	struct own_search search = {question, hold};
+	struct own_search search = {
+	    .question = question,
+	    .hold = hold,
+	    .deadline = deadline_after(SECOND), /* the wait begins after it */
+	};
 	struct error ignored;
 
 	hold->owner = 0;
