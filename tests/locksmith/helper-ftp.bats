@@ -86,6 +86,15 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 	[ "$(find "$ROOT/L" -mindepth 1 | wc -l)" -eq 1 ]
 }
 
+@test "an input without end keeps no helper from waiting, nor from giving up" {
+	server
+	smith a "$URL/L"
+	expect a OK
+	run timeout -s KILL 60 "$(locksmith_of "$URL")" --wait=0.3 "$URL/L" </dev/zero
+	[ "$status" -eq 1 ]
+	[[ ${lines[-1]} == "BUSY "* ]]
+}
+
 @test "--who names the holder, and is 0 when the lock is free" {
 	server
 	run_smith --who "$URL/L"

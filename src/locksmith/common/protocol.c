@@ -13,6 +13,9 @@
 #include "locksmith/common/protocol.h"
 #include "report/error.h"
 
+/* At a time: a page, which is what semlock's pipe holds. */
+enum { READ_BYTES = 256, READS_MOST = 4096 / READ_BYTES };
+
 static struct {
 	char line[128];
 	size_t used;
@@ -183,11 +186,13 @@ static void input_over(void)
 void protocol_pump(void)
 {
 	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
-	char bytes[256];
+	char bytes[READ_BYTES];
 	ssize_t got;
 
 	say_unsaid();
-	while (!input.ended && poll(&in, 1, 0) == 1) {
+	/* Of an input without end, such as /dev/zero, there is always more: the lease, and the end
+	 * of the wait, come first. */
+	for (int reads = 0; reads < READS_MOST && !input.ended && poll(&in, 1, 0) == 1; reads++) {
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
 		if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
 			input_over();
