@@ -231,6 +231,15 @@ killed_with() {
 	[ "$err" = "semlock: odd://h/l: cannot release the lock: the disk is full" ] || complain "$err"
 	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; cat"
 	expect_status 0 "$SEMLOCK" odd://h/l true
+	[ "$err" = "semlock: odd://h/l: cannot release the lock: its helper has ended without an answer; it is free when the lease ends" ] || complain "$err"
+	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; cat; : >closed; sleep 60"
+	start holder "$SEMLOCK" odd://h/l true
+	eventually [ -e closed ]
+	kill -TERM "${PID[holder]}"
+	ended holder 0
+	grep -q "cannot release the lock: a signal came before the server's answer" holder.err || complain "$(cat holder.err)"
+	echo "echo LOCKSMITH 2; now=\$(cut -d. -f1 /proc/uptime); echo OK lease=2000000000 deadline=\$((now + 3))000000000; read -r s; cat; sleep 60" | engine odd
+	expect_status 0 "$SEMLOCK" odd://h/l true
 	[ "$err" = "semlock: odd://h/l: cannot release the lock: the server did not answer; it is free when the lease ends" ] || complain "$err"
 }
 

@@ -280,7 +280,9 @@ static void note_stuck(struct lock *lock, const char *text)
 	lock->end.stuck = EPROTO;
 }
 
-/* Wait for FREE, at most until the end of the lease.  Returns true if the helper has ended. */
+/* Wait for FREE, at most until the end of the lease.  Without it, lock->end.stuck is EPROTO: the
+ * helper has said why; ECHILD: it has ended; EINTR: semlock was told to end; ETIMEDOUT.  Returns
+ * true if the helper has ended. */
 static bool wait_until_free(struct lock *lock)
 {
 	struct deadline end = deadline_after(lock->server.helper->deadline - clock_boottime()),
@@ -305,6 +307,10 @@ static bool wait_until_free(struct lock *lock)
 		if (text != NULL)
 			note_stuck(lock, text);
 	} while (got != LINE_END && deadline_left(&end) > 0 && !told_to_end());
+	if (lock->end.stuck == ETIMEDOUT && got == LINE_END)
+		lock->end.stuck = ECHILD;
+	else if (lock->end.stuck == ETIMEDOUT && deadline_left(&end) > 0)
+		lock->end.stuck = EINTR;
 	return got == LINE_END;
 }
 
@@ -380,6 +386,11 @@ static const char *server_stuck_reason(const struct lock *lock)
 {
 	if (lock->end.stuck == EPROTO && lock->server.text != NULL)
 		return lock->server.text;
+	if (lock->end.stuck == ECHILD)
+		return "its helper has ended without an answer; it is free when the lease ends";
+	if (lock->end.stuck == EINTR)
+		return "a signal came before the server's answer; it is free when the lease ends, "
+		       "or before";
 	return "the server did not answer; it is free when the lease ends";
 }
 
