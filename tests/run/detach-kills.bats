@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Holds in the background whose calls, processes and owners are killed at any moment: how often, KILLS says (THOROUGH=1: 50).
+# Holds in the background whose calls, processes and owners are killed at any moment: how often, HOLD_KILLS says (THOROUGH=1: 50).
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/holds
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
-KILLS=${KILLS:-$([ -n "${THOROUGH-}" ] && echo 50 || echo 3)}
-ROUNDS=${ROUNDS:-$([ -n "${THOROUGH-}" ] && echo 200 || echo 8)}
+HOLD_KILLS=${HOLD_KILLS:-$([ -n "${THOROUGH-}" ] && echo 50 || echo 3)}
+HOLD_ROUNDS=${HOLD_ROUNDS:-$([ -n "${THOROUGH-}" ] && echo 200 || echo 8)}
 AT_MOST=1000000000 # ns until the next one has entered
 
 prepare() {
@@ -26,7 +26,7 @@ entered() {
 
 # prompt WHAT: the slowest entrance took a second at most; on a machine that is too busy for a plain one, it is not judged.
 prompt() {
-	echo "# $1, $KILLS times: the slowest next one was in after $((worst / 1000000)) ms" >&3
+	echo "# $1, $HOLD_KILLS times: the slowest next one was in after $((worst / 1000000)) ms" >&3
 	[ $worst -le $AT_MOST ] || [ "$(plain)" -gt $((AT_MOST / 5)) ] || complain "$1: $((worst / 1000000)) ms"
 }
 
@@ -40,7 +40,7 @@ plain() {
 
 @test "PID is killed while the call waits: nothing is left, and the next one enters" {
 	local n worst=0
-	for ((n = 0; n < KILLS; n++)); do
+	for ((n = 0; n < HOLD_KILLS; n++)); do
 		hold_as holder$n l
 		new_owner
 		start call$n "$SEMLOCK" --hold="$owner" --detach l
@@ -59,7 +59,7 @@ plain() {
 	local n point worst=0
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
 	for point in detach.taken detach.said; do
-		for ((n = 0; n < KILLS; n++)); do
+		for ((n = 0; n < HOLD_KILLS; n++)); do
 			new_owner
 			SEMLOCK_CRASH=$point:stop start call "$CRASHABLE_SEMLOCK" --hold="$owner" --detach l
 			eventually grep -q 'State:.T' "/proc/${PID[call]}/status"
@@ -76,7 +76,7 @@ plain() {
 
 @test "PID is killed while the lock is held: nothing is left, and the next one enters" {
 	local n worst=0
-	for ((n = 0; n < KILLS; n++)); do
+	for ((n = 0; n < HOLD_KILLS; n++)); do
 		new_owner
 		hold l
 		kill_owner
@@ -89,7 +89,7 @@ plain() {
 
 @test "PID is killed while the lock is released: nothing is left, and the next one enters" {
 	local n how worst=0
-	for ((n = 0; n < KILLS; n++)); do
+	for ((n = 0; n < HOLD_KILLS; n++)); do
 		new_owner
 		hold l
 		start release$n "$SEMLOCK" --release="$id" l
@@ -106,7 +106,7 @@ plain() {
 
 @test "a process of the hold is killed: --release is 76, the next one enters, and with PID's end nothing is left" {
 	local n which worst=0
-	for ((n = 0; n < KILLS; n++)); do
+	for ((n = 0; n < HOLD_KILLS; n++)); do
 		for which in 1 2 3; do
 			new_owner
 			hold l
@@ -128,13 +128,13 @@ overlaps() {
 @test "two agents, each of three calls; calls, PIDs and processes of holds are killed at random: no overlap, no lost release, no holder without PID" {
 	local agent
 	for agent in 1 2; do
-		start agent$agent env SEMLOCK="$SEMLOCK" ROUNDS="$ROUNDS" AGENT=$agent bash "$SOURCE/tests/lib/agent.bash"
+		start agent$agent env SEMLOCK="$SEMLOCK" ROUNDS="$HOLD_ROUNDS" AGENT=$agent bash "$SOURCE/tests/lib/agent.bash"
 	done
 	for agent in 1 2; do ended agent$agent 0; done
 	echo "# $(cut -d' ' -f1 rounds | sort | uniq -c | tr -s ' \n' ' '); $(wc -l <spans) spans" >&3
 	[ -z "$(overlaps)" ] || complain "overlaps:" "$(overlaps)"
 	[ ! -s faults ] || complain "$(cat faults)"
-	[ "$(wc -l <rounds)" -eq $((2 * ROUNDS)) ] || complain "$(wc -l <rounds) rounds"
+	[ "$(wc -l <rounds)" -eq $((2 * HOLD_ROUNDS)) ] || complain "$(wc -l <rounds) rounds"
 	grep -q ^released rounds || complain "no hold was ever released"
 	worst=0
 	entered l
