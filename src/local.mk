@@ -73,7 +73,9 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/caller_fds.c src/run/caller_fds.h \
 	src/run/detach.c src/run/detach.h \
 	src/run/caller_lines.c src/run/caller_lines.h \
+	src/run/front.c src/run/front.h \
 	src/run/hold.c src/run/hold.h \
+	src/run/hold_owner.c src/run/hold_owner.h \
 	src/run/hold_time.c src/run/hold_time.h \
 	src/run/keeper.c src/run/keeper.h \
 	src/run/keeper_client.c src/run/keeper_client.h \

@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 
 #include "run/acquire.h"
-#include "run/detach.h"
+#include "run/front.h"
 #include "run/release.h"
 #include "run/run.h"
 #include "run/who.h"
@@ -27,10 +27,12 @@ int main(int argc, char **argv)
 		return run_is_under(&request);
 	if (request.release != NULL)
 		return release_hold(&request);
+	if (request.resume != NULL)
+		return front_resume(&request);
 	if (run_begin(&run, &request) != 0)
 		return run_end(&run);
 	if (run.detachment.is_front)
-		return detach_front(&run.detachment, &request);
+		return front_wait(&run.detachment.front);
 	if (run.subreaper.holder > 0)
 		return run_watch(&run);
 	if (request.unlock) {

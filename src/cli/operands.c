@@ -102,7 +102,8 @@ static void refuse_number_of_fd(const char *word)
 
 static bool needs_no_command(const struct request *request)
 {
-	return request->hold || request->held || request->release != NULL;
+	return request->hold || request->held || request->release != NULL ||
+	       request->resume != NULL;
 }
 
 /* Read what is to be locked.  Returns the words behind it. */

@@ -28,7 +28,9 @@ struct request {
 	bool close_fd, become;
 	bool hold;           /* no command: hold until the end of input ... */
 	pid_t owner;         /* ... or of this process; 0: of our parent */
-	bool detach;         /* in the background */
+	bool detach;         /* in the background ... */
+	bool keep_place;     /* ... and wait there when WAIT is over */
+	const char *resume;  /* the ID of a hold in the background that is waited for; NULL */
 	const char *release; /* the ID of a hold in the background that is to end; NULL */
 	bool dies_with_parent;
 	pid_t parent;    /* which it dies with; 0: the process that started it */

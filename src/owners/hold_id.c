@@ -11,7 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "methods/server/scheme.h"
 #include "owners/hold_id.h"
+#include "sys/files.h"
 #include "sys/process.h"
 
 #define SOCKET_PREFIX "semlock-hold-"
@@ -137,4 +139,25 @@ bool hold_id_find(pid_t pid, char text[HOLD_ID_SIZE])
 		process = parent;
 	}
 	return true;
+}
+
+int hold_lock_name(const char *name, char text[PATH_MAX + 1], struct error *error)
+{
+	const char *slash = strrchr(name, '/'), *base = slash == NULL ? name : slash + 1;
+	char space[PATH_MAX], real[PATH_MAX];
+	const char *directory;
+	int length;
+
+	if (server_method(name) != NULL) {
+		length = snprintf(text, PATH_MAX + 1, "%s", name);
+		return length <= PATH_MAX ? 0
+		                          : error_plain(error, ERROR_USAGE, "this URL is too long");
+	}
+	directory = path_directory(name, space);
+	if (directory == NULL || realpath(directory, real) == NULL)
+		return error_set(error, ERROR_OPEN, "cannot name its directory");
+	length = snprintf(text, PATH_MAX + 1, "%s/%s", strcmp(real, "/") == 0 ? "" : real, base);
+	if (length > PATH_MAX)
+		return error_plain(error, ERROR_USAGE, "this name is too long");
+	return 0;
 }

@@ -5,6 +5,7 @@
 #ifndef SEMLOCK_OWNERS_HOLD_ID_H
 #define SEMLOCK_OWNERS_HOLD_ID_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -35,5 +36,9 @@ void hold_id_each(bool (*see)(const char *text, const struct hold_id *id, void *
 /* Find the ID of the hold that process PID keeps, or an ancestor of it whose command line is the
  * same.  Returns false if there is none: PID holds its lock in another way. */
 bool hold_id_find(pid_t pid, char text[HOLD_ID_SIZE]);
+
+/* Write the name of the lock NAME into TEXT: a URL as it is, a file with its real directory.
+ * Returns 0, or -1 with ERROR filled when there is no such directory. */
+int hold_lock_name(const char *name, char text[PATH_MAX + 1], struct error *error);
 
 #endif

@@ -88,7 +88,8 @@ static enum run_locks taken(const struct acquisition *acquisition)
 /* Does the wait end by itself?  Then a lock that is inherited is busy, like any other. */
 static bool wait_ends(const struct request *request)
 {
-	return request->nonblocking || request->wait >= 0 || request->queue_max == 0;
+	return request->nonblocking || (request->wait >= 0 && !request->keep_place) ||
+	       request->queue_max == 0;
 }
 
 /* Not as flock, nor with --replace or --toggle. */
@@ -225,6 +226,7 @@ COLD static void say_left_behind(const struct acquisition *acquisition, const st
 static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
+	struct run *run = acquisition->run;
 
 	if (lock->place.unordered && acquisition->wait.places > 0 && !acquisition->said &&
 	    !request->quiet)
@@ -236,8 +238,10 @@ static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 		acquisition->run->log.place = taking_place(&acquisition->taking);
 	if (may_wait_unseen(acquisition, lock))
 		say_left_behind(acquisition, lock);
+	if (request->keep_place)
+		caller_leave(&run->detachment.caller, run->locks, request->nlocks);
 	if (request->detach)
-		hold_waits((unsigned)(lock - acquisition->run->locks));
+		hold_waits((unsigned)(lock - run->locks));
 	else
 		observer_start(&acquisition->show, lock);
 }
@@ -251,7 +255,8 @@ static enum when_busy wait_or_not(struct acquisition *acquisition, const struct 
 	if (acquisition->nesting >= NESTING_COVERS)
 		return GIVE_UP;
 	if (acquisition->nesting == NESTING_NONE && may_nest(acquisition->request) &&
-	    !wait_ends(acquisition->request) && own_hold_find(lock, &acquisition->own))
+	    !wait_ends(acquisition->request) && !acquisition->request->keep_place &&
+	    own_hold_find(lock, &acquisition->own))
 		return GIVE_UP;
 	show_wait(acquisition, lock);
 	/* A writer that queues between the two would wait for the inherited lock, and we for the
@@ -264,13 +269,14 @@ static struct wait_options wait_of(const struct request *request)
 {
 	struct wait_options wait = {
 	    .deadline = {.never = true},
-	    .try_once = request->nonblocking || request->wait == 0 || request->queue_max == 0,
+	    .try_once = request->nonblocking || request->queue_max == 0 ||
+	                (request->wait == 0 && !request->keep_place),
 	    .first = request->first,
 	    .places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
 	    .preempt = request->preempt,
 	};
 
-	if (request->wait >= 0)
+	if (request->wait >= 0 && !request->keep_place) /* else the front alone has a time-out */
 		wait.deadline = deadline_after(request->wait);
 	return wait;
 }

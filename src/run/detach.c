@@ -4,20 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "report/status_fd.h"
 #include "run/detach.h"
 #include "run/keeper.h"
-#include "run/observer.h"
-#include "run/outcome.h"
 #include "sys/crash_points.h"
 #include "sys/files.h"
 #include "sys/memory.h"
@@ -103,8 +99,8 @@ static void become_holder(struct detachment *detachment, const struct channels *
 
 /* In the keeper's process: fork the holder.  Returns 0 in the holder, or -1 with ERROR filled, also
  * there; the keeper does not return, unless it fails. */
-static int split_off(struct detachment *detachment, const struct channels *channels,
-    struct keeper *keeper, struct error *error)
+static int split_off(struct detachment *detachment, const struct request *request,
+    const struct channels *channels, struct keeper *keeper, struct error *error)
 {
 	int input[2], output[2];
 
@@ -122,10 +118,11 @@ static int split_off(struct detachment *detachment, const struct channels *chann
 		close(input[1]);
 		close(output[0]);
 		close(keeper->socket);
-		if (keeper->owner_end >= 0)
-			close(keeper->owner_end);
+		if (keeper->owner.end >= 0)
+			close(keeper->owner.end);
 		become_holder(detachment, channels, input[0], output[1]);
-		return 0;
+		/* the wait, too, is to go on without the caller */
+		return request->keep_place ? make_names_absolute(request, error) : 0;
 	}
 	close(input[0]);
 	close(output[1]);
@@ -165,7 +162,7 @@ int detach_start(struct detachment *detachment, const struct request *request, s
 		keeper.front = channels.front[1];
 		keeper.errors = channels.errors[0];
 		keeper.events = channels.events[0];
-		status = split_off(detachment, &channels, &keeper, error);
+		status = split_off(detachment, request, &channels, &keeper, error);
 		if (keeper.holder == 0)
 			return status;
 		keeper_fail(&keeper, error);
@@ -175,130 +172,11 @@ int detach_start(struct detachment *detachment, const struct request *request, s
 	if (channels.events[1] >= 0)
 		close(channels.events[1]);
 	detachment->is_front = true;
-	detachment->keeper = channels.front[0];
-	detachment->errors = channels.errors[0];
-	detachment->events = channels.events[0];
-	return 0;
-}
-
-/* ---- the front ---- */
-
-/* Write what the holder has said on FROM, so far, to TO. */
-static void relay(int from, int to)
-{
-	char bytes[1024];
-	ssize_t got;
-
-	while (from >= 0 && (got = read(from, bytes, sizeof bytes)) > 0)
-		write_without_sigpipe(to, bytes, (size_t)got);
-}
-
-static void relay_all(const struct detachment *detachment)
-{
-	relay(detachment->errors, STDERR_FILENO);
-	relay(detachment->events, status_fd);
-}
-
-/* WORDS: the number of a lock, and the holder's PID. */
-static void show_wait(const struct request *request, struct show *show, const char *words)
-{
-	static struct lock lock; /* static: the observer tells one wait from the next by it */
-	unsigned i;
-	long pid;
-
-	if (sscanf(words, "%u %ld", &i, &pid) != 2 || i >= request->nlocks)
-		return;
-	lock = LOCK_OF(&request->locks[i]);
-	show->asker = (pid_t)pid;
-	observer_start(show, &lock);
-}
-
-/* The lock is held: say so.  The keeper holds it for the caller once that is acknowledged.  Returns
- * the exit status. */
-static int say_ok(const struct detachment *detachment, const struct request *request,
-    const char *words)
-{
-	char line[KEEPER_MESSAGE + 8];
-	int length = snprintf(line, sizeof line, "%s\n", words);
-	ssize_t put;
-
-	CRASH_POINT("detach.taken");
-	UNINTERRUPTED(put, write(STDOUT_FILENO, line, (size_t)length));
-	if (put != length) {
-		complain("cannot write to standard output, which is to say that the lock is held: "
-			 "%s",
-		    put < 0 ? strerror(errno) : "no room for the whole line");
-		shutdown(detachment->keeper, SHUT_WR);
-		while (recv(detachment->keeper, line, sizeof line, 0) > 0)
-			;
-		return EXIT_SYSTEM;
-	}
-	CRASH_POINT("detach.said");
-	if (send(detachment->keeper, KEEPER_ACK, strlen(KEEPER_ACK), MSG_NOSIGNAL) > 0)
-		return EXIT_SUCCESS;
-	complain("%s: the process that holds it has been killed", request->label);
-	return EXIT_LOST;
-}
-
-/* The holder has ended with STATUS, of waitpid(2): end like it. */
-static int end_as(int status)
-{
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	return outcome_die(&(struct run_outcome){.signal = WTERMSIG(status)},
-	    128 + WTERMSIG(status));
-}
-
-/* A message from the keeper.  Returns the exit status, or -1: the wait goes on. */
-static int obey(const struct detachment *detachment, const struct request *request,
-    struct show *show, const char *message)
-{
-	const size_t waits = strlen(KEEPER_WAITS " "), ended = strlen(KEEPER_ENDED " ");
-
-	if (strncmp(message, KEEPER_WAITS " ", waits) == 0) {
-		relay_all(detachment);
-		show_wait(request, show, message + waits);
-		return -1;
-	}
-	observer_end();
-	relay_all(detachment);
-	if (strncmp(message, KEEPER_ENDED " ", ended) == 0)
-		return end_as(atoi(message + ended));
-	return say_ok(detachment, request, message);
-}
-
-int detach_front(const struct detachment *detachment, const struct request *request)
-{
-	struct show show = show_of(request);
-	char message[KEEPER_MESSAGE + 1];
-	struct pollfd events[] = {
-	    {detachment->keeper, POLLIN, 0},
-	    {detachment->errors, POLLIN, 0},
-	    {detachment->events, POLLIN, 0},
+	detachment->front = (struct front){
+	    .request = request,
+	    .keeper = channels.front[0],
+	    .errors = channels.errors[0],
+	    .events = channels.events[0],
 	};
-	int status = -1;
-	ssize_t got;
-
-	while (status < 0) {
-		if (poll(events, 3, -1) < 0)
-			continue; /* a signal: the observer's handler has seen to it */
-		for (size_t i = 1; i < 3; i++)
-			if ((events[i].revents & POLLIN) == 0 && events[i].revents != 0)
-				events[i].fd = -1; /* hung up */
-		if (events[0].revents == 0) {
-			relay_all(detachment);
-			continue;
-		}
-		UNINTERRUPTED(got, recv(detachment->keeper, message, KEEPER_MESSAGE, 0));
-		if (got <= 0) {
-			observer_end();
-			relay_all(detachment);
-			complain("%s: the process that waits for it has been killed",
-			    request->label);
-			return EXIT_SYSTEM;
-		}
-		message[got] = '\0';
-		status = obey(detachment, request, &show, message);
-	}
-	return status;
+	return 0;
 }

@@ -10,7 +10,11 @@
  * holder's standard input is a pipe from the keeper, and its end is the end of the hold.
  *
  * Until the front has acknowledged that OK is printed, its end is the end of the hold: a caller
- * that does not know of its lock does not hold it. */
+ * that does not know of its lock does not hold it.
+ *
+ * With --keep-place the holder waits without an end, and the front alone keeps to -w: it prints
+ * WAITING, acknowledges that, and exits, while the others stay.  Until then its end is the end of
+ * the place.  After that --resume is a front that may come and go (front.h). */
 #ifndef SEMLOCK_RUN_DETACH_H
 #define SEMLOCK_RUN_DETACH_H
 
@@ -20,12 +24,11 @@
 #include "cli/request.h"
 #include "report/error.h"
 #include "run/caller_fds.h"
+#include "run/front.h"
 
 struct detachment {
 	bool is_front;
-	int keeper; /* in the front: a socket to the keeper */
-	/* in the front: what the holder writes on standard error and on its status_fd; -1: none */
-	int errors, events;
+	struct front front;       /* in the front: what front_wait() is to be given */
 	struct caller_fds caller; /* in the holder */
 };
 
@@ -38,9 +41,5 @@ int detach_start(struct detachment *detachment, const struct request *request, s
  * Returns 0, or -1 with ERROR filled: the locks could not be released from elsewhere. */
 int detach_leave(struct detachment *detachment, const struct request *request,
     const struct lock *locks, struct error *error);
-
-/* In the front: wait until the lock is held, or is not to be had.  Returns the exit status, or dies
- * as the holder did. */
-int detach_front(const struct detachment *detachment, const struct request *request);
 
 #endif

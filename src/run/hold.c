@@ -214,7 +214,6 @@ noreturn void hold_until_end(struct hold *hold)
 	int length;
 
 	if (hold->caller != NULL) {
-		caller_leave(hold->caller, NULL, 0);
 		/* --run-timeout ends it by SIGTERM, which the caller may have ignored or blocked */
 		signal(SIGTERM, SIG_DFL);
 		sigprocmask(SIG_UNBLOCK, &term, NULL);

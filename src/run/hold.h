@@ -21,7 +21,7 @@ struct hold {
 	atomic_bool taken;
 	/* --detach: the process that --who names, where that is not PID; 0: none */
 	pid_t owner;
-	/* --detach: what the placeholder closes; NULL */
+	/* --detach: what the placeholder closes as it is forked; NULL */
 	struct caller_fds *caller;
 	struct caller_lines lines; /* --ttl */
 };

@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "methods/server/scheme.h"
 #include "run/keeper.h"
 #include "sys/crash_points.h"
 #include "sys/files.h"
@@ -23,50 +22,9 @@ enum { OWNER_POLL = 1000 }; /* ms between two looks for an owner without a pidfd
 
 /* ---- it begins ---- */
 
-int keeper_lock_name(const char *name, char text[PATH_MAX + 1], struct error *error)
-{
-	const char *slash = strrchr(name, '/'), *base = slash == NULL ? name : slash + 1;
-	char space[PATH_MAX], real[PATH_MAX];
-	const char *directory;
-	int length;
-
-	if (server_method(name) != NULL) {
-		length = snprintf(text, PATH_MAX + 1, "%s", name);
-		return length <= PATH_MAX ? 0
-		                          : error_plain(error, ERROR_USAGE, "this URL is too long");
-	}
-	directory = path_directory(name, space);
-	if (directory == NULL || realpath(directory, real) == NULL)
-		return error_set(error, ERROR_OPEN, "cannot name its directory");
-	length = snprintf(text, PATH_MAX + 1, "%s/%s", strcmp(real, "/") == 0 ? "" : real, base);
-	if (length > PATH_MAX)
-		return error_plain(error, ERROR_USAGE, "this name is too long");
-	return 0;
-}
-
-/* Has the owner ended?  Its PID may be another process's by now. */
-static bool owner_ended(const struct keeper *keeper)
-{
-	struct pollfd end = {keeper->owner_end, POLLIN, 0};
-	struct procfs_stat stat;
-
-	if (keeper->owner == 0)
-		return false;
-	if (keeper->owner_end >= 0)
-		return poll(&end, 1, 0) > 0;
-	if (keeper->owner_started != 0)
-		return !process_stat(keeper->owner, &stat) || procfs_ended(stat.state) ||
-		       stat.started != keeper->owner_started;
-	return kill(keeper->owner, 0) != 0 && errno == ESRCH;
-}
-
 int keeper_begin(struct keeper *keeper, const struct request *request, struct error *error)
 {
-	struct procfs_stat stat;
-
 	*keeper = (struct keeper){
-	    .owner = request->owner,
-	    .owner_end = -1,
 	    .holder = -1,
 	    .input = -1,
 	    .output = -1,
@@ -82,17 +40,10 @@ int keeper_begin(struct keeper *keeper, const struct request *request, struct er
 	if (request->spec.slots > 0 || request->spec.range.start > 0 ||
 	    request->spec.range.length > 0)
 		keeper->method = "";
-	if (keeper->owner > 0) {
-		keeper->owner_end = descriptor_above_standard(pidfd_of(keeper->owner));
-		if (process_numbers_ours() && process_stat(keeper->owner, &stat))
-			keeper->owner_started = stat.started;
-	}
-	if (keeper->owner > 0 && (owner_ended(keeper) || kill(keeper->owner, 0) != 0) &&
-	    errno != EPERM)
-		return error_plain(error, ERROR_USAGE, "--hold=%ld: there is no such process",
-		    (long)keeper->owner);
+	if (hold_owner_find(&keeper->owner, request->owner, error) != 0)
+		return -1;
 	/* a directory that is not there: the holder says so */
-	if (keeper_lock_name(request->locks[0].name, keeper->lock, error) != 0)
+	if (hold_lock_name(request->locks[0].name, keeper->lock, error) != 0)
 		keeper->lock[0] = '\0';
 	return 0;
 }
@@ -130,6 +81,8 @@ noreturn void keeper_fail(const struct keeper *keeper, const struct error *error
 
 static void say(int to, const char *text)
 {
+	if (to < 0)
+		return;
 	send(to, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -180,6 +133,57 @@ static void end_holder(struct keeper *keeper, enum hold_end why, const char *rea
 	kill(keeper->holder, SIGCONT);
 }
 
+/* Nobody reads what the holder says while it waits in a kept place: keep the last line of TEXT, why
+ * it fails if it does. */
+static void note_last_line(struct keeper *keeper, char *text)
+{
+	static const char program[] = "semlock: ";
+	char *line;
+
+	line = strrchr(text, '\n');
+	if (line == NULL)
+		return;
+	*line = '\0';
+	line = strrchr(text, '\n');
+	line = line == NULL ? text : line + 1;
+	if (strncmp(line, program, strlen(program)) == 0)
+		line += strlen(program);
+	snprintf(keeper->reason, sizeof keeper->reason, "%.159s", line);
+}
+
+/* What the holder says is read, so that no helper waits for a reader. */
+static void read_errors(struct keeper *keeper)
+{
+	char text[1024];
+	ssize_t got;
+
+	UNINTERRUPTED(got, read(keeper->errors, text, sizeof text - 1));
+	if (got == 0 || (got < 0 && errno != EAGAIN))
+		close_one(&keeper->errors);
+	if (got <= 0)
+		return;
+	text[got] = '\0';
+	if (keeper->state == KEEPER_TAKES)
+		note_last_line(keeper, text);
+}
+
+/* The holder has ended by itself, with STATUS of waitpid(2), while it waited in a kept place. */
+static void note_failure(struct keeper *keeper, int status)
+{
+	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	const char *reason = "the process that waited for the lock was killed";
+
+	if (keeper->errors >= 0)
+		read_errors(keeper);
+	/* less than that is no failure: such a status says that the lock is busy */
+	keeper->verdict = code >= EXIT_USAGE ? code : EXIT_LOST;
+	if (code >= EXIT_USAGE && keeper->reason[0] != '\0')
+		return;
+	if (code >= 0)
+		reason = "the wait for the lock was given up";
+	snprintf(keeper->reason, sizeof keeper->reason, "%s", reason);
+}
+
 /* The holder has ended by itself, with STATUS of waitpid(2). */
 static void note_end(struct keeper *keeper, int status)
 {
@@ -197,7 +201,7 @@ static void note_end(struct keeper *keeper, int status)
 /* Without an owner there is no end of a memory. */
 static void remember_or_exit(struct keeper *keeper)
 {
-	if (keeper->owner == 0 || owner_ended(keeper))
+	if (keeper->owner.pid == 0 || hold_owner_ended(&keeper->owner))
 		_exit(EXIT_SUCCESS);
 	keeper->state = KEEPER_REMEMBERS;
 	close_one(&keeper->input);
@@ -206,46 +210,100 @@ static void remember_or_exit(struct keeper *keeper)
 	close_one(&keeper->events);
 }
 
-/* The holder has ended, and so the lock is released. */
-static void holder_ended(struct keeper *keeper)
+/* Tell all that wait for it that the holder has ended, with STATUS of waitpid(2). */
+static void tell_end(struct keeper *keeper, int status)
 {
-	const bool asked = keeper->state == KEEPER_ENDS, held = keeper->state == KEEPER_HOLDS;
+	const bool asked_to = keeper->verdict == EXIT_SUCCESS;
 	char message[32];
-	int status = 0;
-	bool told;
 
-	while (waitpid(keeper->holder, &status, 0) < 0 && errno == EINTR)
-		;
-	CRASH_POINT("detach.released");
-	/* it may have been killed before it was told to end */
-	told = WIFEXITED(status) && hold_end_text(WEXITSTATUS(status)) != NULL;
-	if (!asked || (keeper->verdict == EXIT_SUCCESS && !told) ||
-	    (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_LOST))
-		note_end(keeper, status);
-	else if (told)
-		status = keeper->verdict << 8; /* the placeholder's own says why it has ended */
+	if (keeper->known && keeper->front >= 0)
+		answer(&keeper->front, asked_to ? EXIT_LOST : keeper->verdict,
+		    asked_to ? "another call has released it" : keeper->reason);
 	snprintf(message, sizeof message, KEEPER_ENDED " %d", status);
-	if (keeper->front >= 0)
-		say(keeper->front, message);
+	say(keeper->front, message);
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++) {
 		if (keeper->clients[i] < 0)
 			continue;
-		if (keeper->verdict == 0 && keeper->clients[i] != keeper->releaser)
+		if (asked_to && keeper->clients[i] != keeper->releaser)
 			answer(&keeper->clients[i], EXIT_LOST, "another call has released it");
 		else
 			answer(&keeper->clients[i], keeper->verdict, keeper->reason);
 	}
-	if (!held)
+}
+
+/* The lock was held once, or is. */
+static bool has_held(const struct keeper *keeper)
+{
+	return keeper->news != NULL && strncmp(keeper->news, "OK ", strlen("OK ")) == 0;
+}
+
+/* The holder has ended, which was ASKED for or not.  *STATUS, of waitpid(2), is what the front is
+ * told. */
+static void judge_end(struct keeper *keeper, bool asked, int *status)
+{
+	const bool exited = WIFEXITED(*status);
+	const bool lost = exited && WEXITSTATUS(*status) == EXIT_LOST;
+	const bool told = exited && hold_end_text(WEXITSTATUS(*status)) != NULL;
+	/* a hold may have been killed before it was told to end; a waiter cannot be told */
+	const bool killed = keeper->verdict == EXIT_SUCCESS && !told && has_held(keeper);
+
+	if (!asked || lost || killed)
+		note_end(keeper, *status);
+	else if (told)
+		*status = keeper->verdict << 8; /* its own says why the placeholder has ended */
+}
+
+/* The holder has ended, and so the lock is released. */
+static void holder_ended(struct keeper *keeper)
+{
+	const bool asked = keeper->state == KEEPER_ENDS;
+	int status = 0;
+
+	while (waitpid(keeper->holder, &status, 0) < 0 && errno == EINTR)
+		;
+	CRASH_POINT("detach.released");
+	if (keeper->known && !asked && !has_held(keeper))
+		note_failure(keeper, status);
+	else
+		judge_end(keeper, asked, &status);
+	tell_end(keeper, status);
+	if (asked || !keeper->known)
 		_exit(EXIT_SUCCESS);
 	remember_or_exit(keeper);
 }
 
 /* ---- what comes up ---- */
 
+/* Tell WORD, ID and REST to the call that waits, and keep it for the next one. */
+static void tell_news(struct keeper *keeper, const char *word, const char *id, const char *rest)
+{
+	const size_t size = strlen(word) + strlen(id) + strlen(rest) + 1;
+
+	free(keeper->news);
+	keeper->news = malloc(size);
+	if (keeper->news == NULL) {
+		end_holder(keeper, HOLD_ABANDONED, "no memory");
+		return;
+	}
+	snprintf(keeper->news, size, "%s%s%s", word, id, rest);
+	say(keeper->front, keeper->news);
+}
+
+/* The lock is held: LINE is "OK", and what follows. */
+static void note_taken(struct keeper *keeper, const char *line)
+{
+	if (keeper->state != KEEPER_TAKES)
+		return;
+	keeper->state = keeper->known ? KEEPER_HOLDS : KEEPER_OFFERS;
+	tell_news(keeper, "OK id=", keeper->id, line + strlen("OK"));
+	if (keeper->known)
+		close_one(&keeper->front);
+}
+
 /* The holder has written a line, or has ended. */
 static void hear_holder(struct keeper *keeper)
 {
-	char line[KEEPER_MESSAGE], text[KEEPER_MESSAGE + HOLD_ID_SIZE + 8];
+	char line[KEEPER_MESSAGE];
 	ssize_t got;
 	char *next, *end;
 
@@ -258,35 +316,46 @@ static void hear_holder(struct keeper *keeper)
 	/* each line is written at once, and is shorter than what a pipe takes at once */
 	for (next = line; (end = strchr(next, '\n')) != NULL; next = end + 1) {
 		*end = '\0';
-		if (strncmp(next, "OK", 2) != 0) {
-			say(keeper->front, next);
+		if (strncmp(next, "OK", 2) == 0) {
+			note_taken(keeper, next);
 			continue;
 		}
-		if (keeper->state != KEEPER_TAKES)
-			continue;
-		keeper->state = KEEPER_OFFERS;
-		snprintf(text, sizeof text, "OK id=%s%s", keeper->id, next + 2);
-		say(keeper->front, text);
+		tell_news(keeper, next, "", "");
 	}
 }
 
-/* The front has printed OK, or has ended without that. */
+/* The first call has printed OK or WAITING: the caller knows the ID. */
+static void let_front_go(struct keeper *keeper)
+{
+	CRASH_POINT("detach.held");
+	keeper->known = true;
+	if (keeper->state == KEEPER_OFFERS)
+		keeper->state = KEEPER_HOLDS;
+	close_one(&keeper->front);
+}
+
+/* The front has printed OK, or wants the place to be kept, or has ended without that. */
 static void hear_front(struct keeper *keeper)
 {
-	char message[16];
+	char message[16], text[HOLD_ID_SIZE + 16];
 	ssize_t got;
 
-	UNINTERRUPTED(got, recv(keeper->front, message, sizeof message, MSG_DONTWAIT));
+	UNINTERRUPTED(got, recv(keeper->front, message, sizeof message - 1, MSG_DONTWAIT));
 	if (got < 0 && errno == EAGAIN)
 		return;
-	if (got > 0 && keeper->state == KEEPER_OFFERS) {
-		CRASH_POINT("detach.held");
-		keeper->state = KEEPER_HOLDS;
-		close_one(&keeper->front);
-		return;
-	}
-	/* a front that could not print waits for the release: it has shut down one direction */
-	end_holder(keeper, HOLD_ABANDONED, "the call that took it was killed");
+	message[got > 0 ? got : 0] = '\0';
+	if (strcmp(message, KEEPER_KEEP) == 0) {
+		snprintf(text, sizeof text, KEEPER_WAITING " id=%s", keeper->id);
+		if (keeper->state == KEEPER_TAKES) /* else OK is on its way */
+			say(keeper->front, text);
+	} else if (strcmp(message, KEEPER_ACK) == 0)
+		let_front_go(keeper);
+	else if (keeper->known)
+		close_one(&keeper->front); /* a --resume: the place stays as it was */
+	else
+		/* a front that could not print waits for the release: it has shut down one
+		 * direction */
+		end_holder(keeper, HOLD_ABANDONED, "the call that took it was killed");
 }
 
 static bool is_client_of_ours(int client, uid_t *user)
@@ -335,15 +404,8 @@ static bool is_lock(const struct keeper *keeper, const char *name)
 	return strcmp(name, keeper->lock) == 0 || is_one_file(name, keeper->lock);
 }
 
-static void release(struct keeper *keeper, int *client, const char *lock)
+static void release(struct keeper *keeper, int *client)
 {
-	char text[PATH_MAX + 32];
-
-	if (!is_lock(keeper, lock)) {
-		snprintf(text, sizeof text, "this is the ID of another lock: %.200s", keeper->lock);
-		answer(client, EXIT_USAGE, text);
-		return;
-	}
 	if (keeper->state == KEEPER_REMEMBERS) {
 		answer(client, keeper->verdict, keeper->reason);
 		_exit(EXIT_SUCCESS);
@@ -352,7 +414,35 @@ static void release(struct keeper *keeper, int *client, const char *lock)
 		return; /* is answered at the end */
 	CRASH_POINT("detach.releasing");
 	keeper->releaser = *client;
-	end_holder(keeper, HOLD_RELEASED, "");
+	end_holder(keeper, HOLD_RELEASED,
+	    keeper->state == KEEPER_TAKES ? "the place in the queue is given up; nothing was held"
+					  : "");
+}
+
+/* Of the calls that wait, one alone may be told OK. */
+static void resume(struct keeper *keeper, int *client)
+{
+	switch (keeper->state) {
+	case KEEPER_TAKES:
+	case KEEPER_OFFERS:
+		if (keeper->front >= 0) {
+			answer(client, EXIT_UNAVAILABLE, "another call waits with this ID");
+			return;
+		}
+		keeper->front = *client;
+		*client = -1;
+		if (keeper->news != NULL)
+			say(keeper->front, keeper->news);
+		return;
+	case KEEPER_HOLDS:
+		say(*client, keeper->news);
+		close_one(client);
+		return;
+	case KEEPER_ENDS: /* is answered at the end */
+		return;
+	case KEEPER_REMEMBERS:
+		answer(client, keeper->verdict, keeper->reason);
+	}
 }
 
 /* A waiter asks whether it would wait for itself. */
@@ -361,17 +451,40 @@ static void tell_owner(const struct keeper *keeper, int *client, const char *que
 	const size_t length = strlen(keeper->method);
 	char text[32] = "";
 
-	if (keeper->state == KEEPER_HOLDS && keeper->owner > 0 && length > 0 &&
+	if (keeper->state == KEEPER_HOLDS && keeper->owner.pid > 0 && length > 0 &&
 	    strncmp(question, keeper->method, length) == 0 && question[length] == ' ' &&
 	    is_lock(keeper, question + length + 1))
-		snprintf(text, sizeof text, "%ld", (long)keeper->owner);
+		snprintf(text, sizeof text, "%ld", (long)keeper->owner.pid);
 	answer(client, text[0] == '\0' ? EXIT_UNAVAILABLE : EXIT_SUCCESS, text);
+}
+
+/* CLIENT has asked for something with the words of MESSAGE. */
+static void serve_client(struct keeper *keeper, int *client, char *message)
+{
+	char text[PATH_MAX + 32];
+	char *lock = strchr(message, ' ');
+	bool releases, resumes;
+
+	if (lock != NULL)
+		*lock++ = '\0';
+	releases = lock != NULL && strcmp(message, KEEPER_RELEASE) == 0;
+	resumes = lock != NULL && strcmp(message, KEEPER_RESUME) == 0;
+	if (lock != NULL && strcmp(message, KEEPER_OWNER) == 0)
+		tell_owner(keeper, client, lock);
+	else if (!releases && !resumes)
+		answer(client, EXIT_UNAVAILABLE, "the hold is of another version of semlock");
+	else if (!is_lock(keeper, lock)) {
+		snprintf(text, sizeof text, "this is the ID of another lock: %.200s", keeper->lock);
+		answer(client, EXIT_USAGE, text);
+	} else if (releases)
+		release(keeper, client);
+	else
+		resume(keeper, client);
 }
 
 static void hear_client(struct keeper *keeper, int *client)
 {
 	char message[KEEPER_MESSAGE + 1];
-	const size_t word = strlen(KEEPER_RELEASE " "), other = strlen(KEEPER_OWNER " ");
 	ssize_t got;
 
 	UNINTERRUPTED(got, recv(*client, message, KEEPER_MESSAGE, MSG_DONTWAIT));
@@ -384,15 +497,10 @@ static void hear_client(struct keeper *keeper, int *client)
 		return;
 	}
 	message[got] = '\0';
-	if (strncmp(message, KEEPER_RELEASE " ", word) == 0)
-		release(keeper, client, message + word);
-	else if (strncmp(message, KEEPER_OWNER " ", other) == 0)
-		tell_owner(keeper, client, message + other);
-	else
-		answer(client, EXIT_UNAVAILABLE, "the hold is of another version of semlock");
+	serve_client(keeper, client, message);
 }
 
-/* The front has gone: what the holder says is read, so that no helper waits for a reader. */
+/* The front has gone, and the events of --status-fd with it. */
 static void discard(int *from)
 {
 	char bytes[512];
@@ -423,12 +531,13 @@ static void leave_caller(void)
 static void sleep_until_event(const struct keeper *keeper, struct pollfd *events)
 {
 	const bool ends = keeper->state == KEEPER_ENDS;
-	const bool alone = keeper->front < 0 || ends;
-	const bool polls = keeper->owner > 0 && keeper->owner_end < 0;
+	/* a --resume does not read what the holder says */
+	const bool alone = keeper->front < 0 || keeper->known || ends;
+	const bool polls = keeper->owner.pid > 0 && keeper->owner.end < 0;
 
 	events[ON_OUTPUT] = (struct pollfd){keeper->output, POLLIN, 0};
 	events[ON_FRONT] = (struct pollfd){ends ? -1 : keeper->front, POLLIN, 0};
-	events[ON_OWNER] = (struct pollfd){ends ? -1 : keeper->owner_end, POLLIN, 0};
+	events[ON_OWNER] = (struct pollfd){ends ? -1 : keeper->owner.end, POLLIN, 0};
 	events[ON_SOCKET] = (struct pollfd){keeper->socket, POLLIN, 0};
 	events[ON_ERRORS] = (struct pollfd){alone ? keeper->errors : -1, POLLIN, 0};
 	events[ON_EVENTS] = (struct pollfd){alone ? keeper->events : -1, POLLIN, 0};
@@ -450,15 +559,14 @@ noreturn void keeper_serve(struct keeper *keeper)
 			hear_front(keeper);
 		if (events[ON_OUTPUT].revents != 0)
 			hear_holder(keeper);
-		if (owner_ended(keeper) && keeper->state == KEEPER_REMEMBERS)
+		if (hold_owner_ended(&keeper->owner) && keeper->state == KEEPER_REMEMBERS)
 			_exit(EXIT_SUCCESS);
-		if (owner_ended(keeper))
-			end_holder(keeper, HOLD_ORPHANED,
-			    "the process for which it held has ended");
+		if (hold_owner_ended(&keeper->owner))
+			end_holder(keeper, HOLD_ORPHANED, "the process that it was for has ended");
 		if (events[ON_SOCKET].revents != 0)
 			accept_client(keeper);
 		if (events[ON_ERRORS].revents != 0)
-			discard(&keeper->errors);
+			read_errors(keeper);
 		if (events[ON_EVENTS].revents != 0)
 			discard(&keeper->events);
 		for (size_t i = 0; i < KEEPER_CLIENTS; i++)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -59,6 +60,39 @@ int keeper_connect(const char *text, const struct hold_id *id, int seconds, stru
 		return connection;
 	close(connection);
 	return -1;
+}
+
+int keeper_call(const struct request *request, const char *id, const char *word,
+    struct error *error)
+{
+	char name[PATH_MAX + 1], message[KEEPER_MESSAGE + 1];
+	struct hold_id parsed;
+	int connection, length;
+
+	if (!hold_id_parse(id, &parsed))
+		return error_plain(error, ERROR_USAGE,
+		    "this is not the ID of a hold: --detach prints it, and --who shows it");
+	if (hold_lock_name(request->locks[0].name, name, error) != 0)
+		return -1;
+	connection = keeper_connect(id, &parsed, 0, error);
+	if (connection < 0)
+		return -1;
+	length = snprintf(message, sizeof message, "%s %s", word, name);
+	/* if it has been killed meanwhile, there is no answer */
+	send(connection, message, (size_t)length, MSG_NOSIGNAL);
+	return connection;
+}
+
+int keeper_answer(char *answer, char **text, struct error *error)
+{
+	const long status = strtol(answer, text, 10);
+
+	*text += strspn(*text, " ");
+	if (status == EXIT_SUCCESS)
+		return 0;
+	if (status == EXIT_LOST)
+		return error_plain(error, ERROR_LOST, "this hold has ended before: %s", *text);
+	return error_plain(error, (enum kind)status, "%s", *text);
 }
 
 /* ---- is it our own? ---- */
@@ -122,7 +156,7 @@ bool own_hold_find(const struct lock *lock, struct own_hold *hold)
 	hold->owner = 0;
 	/* another holder's slot may come free */
 	if (lock->spec->name == NULL || lock->spec->slots > 0 || !process_numbers_ours() ||
-	    keeper_lock_name(lock->spec->name, name, &ignored) != 0)
+	    hold_lock_name(lock->spec->name, name, &ignored) != 0)
 		return false;
 	snprintf(question, sizeof question, KEEPER_OWNER " %s %s", lock->spec->method->name, name);
 	hold_id_each(ask_for_owner, &search);

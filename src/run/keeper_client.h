@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "cli/request.h"
 #include "lock/lock.h"
 #include "owners/hold_id.h"
 #include "report/error.h"
@@ -14,6 +15,16 @@
  * many SECONDS, 0: any time.  Returns a connection, or -1 with ERROR filled: ERROR_LOST, the hold
  * has ended. */
 int keeper_connect(const char *text, const struct hold_id *id, int seconds, struct error *error);
+
+/* Send WORD (KEEPER_RELEASE, KEEPER_RESUME) and the name of REQUEST's first lock to the keeper of
+ * ID.  Returns the connection, on which it answers, or -1 with ERROR filled: ID is none, its
+ * process has ended, or is another user's. */
+int keeper_call(const struct request *request, const char *id, const char *word,
+    struct error *error);
+
+/* Fill ERROR with the keeper's ANSWER, a status and a text (keeper.h).  Returns 0 if the status is,
+ * and then the text is in *TEXT; else -1. */
+int keeper_answer(char *answer, char **text, struct error *error);
 
 /* A hold in the background. */
 struct own_hold {

@@ -2,13 +2,10 @@
 #include <config.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "owners/hold_id.h"
 #include "run/keeper.h"
 #include "run/keeper_client.h"
 #include "run/release.h"
@@ -17,32 +14,22 @@
 /* Returns 0, or -1 with ERROR filled. */
 static int ask(const struct request *request, struct error *error)
 {
-	char name[PATH_MAX + 1], message[KEEPER_MESSAGE + 1], *text;
-	struct hold_id id;
-	int connection, length;
+	const int connection = keeper_call(request, request->release, KEEPER_RELEASE, error);
+	char message[KEEPER_MESSAGE + 1], *text;
 	ssize_t got;
 
-	if (!hold_id_parse(request->release, &id))
-		return error_plain(error, ERROR_USAGE,
-		    "this is not the ID of a hold: --detach prints it, and --who shows it");
-	if (keeper_lock_name(request->locks[0].name, name, error) != 0)
-		return -1;
-	connection = keeper_connect(request->release, &id, 0, error);
 	if (connection < 0)
 		return -1;
-	length = snprintf(message, sizeof message, KEEPER_RELEASE " %s", name);
-	got = send(connection, message, (size_t)length, MSG_NOSIGNAL);
-	if (got == length)
-		UNINTERRUPTED(got, recv(connection, message, KEEPER_MESSAGE, 0));
+	UNINTERRUPTED(got, recv(connection, message, KEEPER_MESSAGE, 0));
 	close(connection);
 	if (got <= 0)
 		return error_plain(error, ERROR_LOST, "the process that held it has been killed");
 	message[got] = '\0';
-	if (strtol(message, &text, 10) == EXIT_SUCCESS)
-		return 0;
-	if (atoi(message) == EXIT_LOST)
-		return error_plain(error, ERROR_LOST, "this hold has ended before:%s", text);
-	return error_plain(error, (enum kind)atoi(message), "%s", text + strspn(text, " "));
+	if (keeper_answer(message, &text, error) != 0)
+		return -1;
+	if (*text != '\0' && !request->quiet)
+		complain("%s: --release=%s: %s", request->label, request->release, text);
+	return 0;
 }
 
 int release_hold(const struct request *request)

@@ -239,6 +239,8 @@ pid_t command_prepare(struct command *command, struct error *error)
 	if (pid == 0) {
 		close(ends[0]);
 		command->barrier = ends[1];
+		if (command->hold != NULL && command->hold->caller != NULL)
+			caller_leave(command->hold->caller, NULL, 0);
 		await_release(command, &before, &given.mask);
 		failure = exec_in_child(command, &given);
 		send(command->barrier, &failure, sizeof failure, MSG_NOSIGNAL);

@@ -177,6 +177,15 @@ static void add_directory(const struct owner *owner, size_t columns, char *text,
 	snprintf(text + used, size - used, "  in %s%s", end > whole ? "..." : "", end);
 }
 
+/* The ID of the hold in the background by which OWNER holds the lock, or of the place in which it
+ * waits.  Returns false if it does so in another way. */
+static bool find_id(const struct owner *owner, char id[HOLD_ID_SIZE])
+{
+	const pid_t semlock = owner->waits ? owner->process.pid : owner->supervisor;
+
+	return owner->host[0] == '\0' && semlock > 0 && hold_id_find(semlock, id);
+}
+
 static void print_row(const struct owner *owner, size_t turn, size_t width)
 {
 	static const char ranks[][sizeof "held"] =
@@ -199,7 +208,7 @@ static void print_row(const struct owner *owner, size_t turn, size_t width)
 	command_text(owner, columns, command, sizeof command);
 	add_directory(owner, columns, command, sizeof command);
 	print_line("%4s %8s %-8s %-9s %-12s %4s %s", rank, pid, user, mode, since, age, command);
-	if (owner->supervisor > 0 && hold_id_find(owner->supervisor, id))
+	if (find_id(owner, id))
 		print_line("     in the background: --release=%s", id);
 	if (owner->note[0] != '\0')
 		print_line("     note: %s", owner->note);
@@ -278,8 +287,7 @@ static void json_owner(const struct owner *owner)
 	printf("{");
 	json_number(stdout, "pid", process->pid, process->pid != 0);
 	json_number(stdout, "watcher", owner->supervisor, owner->supervisor != 0);
-	json_text(stdout, "id",
-	    owner->supervisor > 0 && hold_id_find(owner->supervisor, id) ? id : NULL);
+	json_text(stdout, "id", find_id(owner, id) ? id : NULL);
 	json_text(stdout, "note", owner->note[0] == '\0' ? NULL : owner->note);
 	json_number(stdout, "taker", owner->taker, owner->taker != 0);
 	json_number(stdout, "uid", (long long)process->user,

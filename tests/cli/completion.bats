@@ -91,13 +91,13 @@ all_complete() {
 	set --
 	for option in $(long no) $(long optional) $(short no); do
 		case $option in
-		--who | --held | --hold | --detach | --help | --version | --command | -c | -h | -V) ;;
+		--who | --held | --hold | --detach | --keep-place | --help | --version | --command | -c | -h | -V) ;;
 		*) set -- "$@" "semlock $option a.lock fals" ;;
 		esac
 	done
 	for option in $(long required) $(short required); do
 		case $option in
-		--release) ;; # runs no command
+		--release | --resume) ;; # runs no command
 		--fd | --name) set -- "$@" "semlock $option 8 fals" ;;
 		--*) set -- "$@" "semlock $option 8 a.lock fals" "semlock $option=8 a.lock fals" ;;
 		*) set -- "$@" "semlock $option 8 a.lock fals" "semlock -n${option#-} 8 a.lock fals" "semlock ${option}8 a.lock fals" ;;

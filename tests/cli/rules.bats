@@ -42,7 +42,12 @@ command_lines() {
 		--detach L true
 		--hold --detach L
 		--hold=1 --detach --signal=INT L
+		--keep-place -w 1 L true
+		--hold=1 --detach --keep-place L
+		--hold=1 --detach --keep-place -w 1 --replace L
 		--release=1 -n L
+		--resume=1 -s L
+		--resume=1 L true
 		--release=1 L true
 		-n --replace L true
 		--replace -f L2 L true

@@ -29,6 +29,32 @@ load ../lib/remote-postgresql
 	[ ! -e ran ]
 }
 
+@test "a place in the queue outlives the call, and keeps its turn" {
+	start owner sleep infinity
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 0.5 "$URL"
+	id=${out#WAITING id=}
+	start later "$SEMLOCK" -v "$URL" touch ran
+	eventually test -s later.err
+	expect_status 1 "$SEMLOCK" --resume="$id" -n "$URL"
+	expect_out "WAITING id=$id"
+	let_go
+	expect_status 0 "$SEMLOCK" --resume="$id" -w 60 "$URL"
+	[[ $out == "OK id=$id token="* ]] || complain "it said '$out'"
+	[ ! -e ran ]
+	expect_status 0 "$SEMLOCK" --release="$id" "$URL"
+	ended later 0
+	hold_as again "$URL"
+	start other sleep infinity
+	expect_status 1 "$SEMLOCK" --hold="${PID[other]}" --detach --keep-place -w 0.1 "$URL"
+	id=${out#WAITING id=}
+	pids="${id%%-*} $(pgrep -P "${id%%-*}")"
+	kill -KILL "${PID[other]}"
+	for pid in $pids; do "$PROBE" gone "$pid"; done
+	let_go again
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
 @test "when semlock has ended the lock is free: the next -n has it, with a higher token" {
 	last=0
 	for _ in 1 2 3 ${THOROUGH:+4 5 6 7 8 9 10}; do

@@ -69,7 +69,7 @@ function __semlock_without_lock
 end
 
 function __semlock_only_locks
-    __semlock_said '--who'; or __semlock_said --held; or __semlock_said '--hold*'; or __semlock_said '--release*'
+    __semlock_said '--who'; or __semlock_said --held; or __semlock_said '--hold*'; or __semlock_said '--release*'; or __semlock_said '--resume*'
 end
 
 # True before the first operand, also in an option's value.
