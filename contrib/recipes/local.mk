@@ -27,7 +27,8 @@ RECIPE_FILES = \
 	contrib/recipes/reject \
 	contrib/recipes/section \
 	contrib/recipes/self-lock \
-	contrib/recipes/shared-log
+	contrib/recipes/shared-log \
+	contrib/recipes/wait-until-free
 dist_recipescripts_SCRIPTS = $(RECIPE_FILES)
 # make installcheck runs each script with --help; these examples would do their work.
 AM_INSTALLCHECK_STD_OPTIONS_EXEMPT = $(RECIPE_FILES)

@@ -8,7 +8,7 @@ export PROBE
 
 # recipe HEADING N: the Nth example under HEADING.  Its locks are in the test's directory, that of a --name too.
 recipe() {
-	sed -e 's/\\-/-/g; s/\\e/\\/g; s/\\&//g' "$SOURCE/man/semlock-recipes.7" | awk -v heading="$1" -v wanted="$2" '
+	sed -e "s/\\\\(aq/'/g" -e 's/\\-/-/g; s/\\e/\\/g; s/\\&//g' "$SOURCE/man/semlock-recipes.7" | awk -v heading="$1" -v wanted="$2" '
 		/^\.S[HS] / { n = 0 }
 		/^\.S[HS] / { inside = substr($0, 5) == heading }
 		/^\.EE/ { shown = 0 }
@@ -385,6 +385,172 @@ in_shells() {
 	recipe MONITORING 5 >journal
 	expect_status 0 sh journal
 	[[ $out == *'"outcome": "exit 0"'* ]] || complain "$out"
+}
+
+@test "AGENTS: four builds at a time, each of which begins when there is memory, looked at by one at a time" {
+	holding make
+	job=$(recipe 'AGENTS ON ONE MACHINE' 6)
+	printf '#!/bin/sh\nexec wait-until-free.tried "$@"\n' >bin/wait-until-free
+	sed 's#/proc/meminfo#'"$PWD"'/meminfo#' "$RECIPES/wait-until-free" >bin/wait-until-free.tried
+	chmod +x bin/wait-until-free bin/wait-until-free.tried
+	export WAIT_UNTIL_FREE_PAUSE=.1
+	echo 'MemAvailable:    8388607 kB' >meminfo
+	begin first "$job"
+	begin second "$job"
+	eventually has_a_waiter gate.lock flock
+	[ ! -s first.up ]
+	echo 'MemAvailable:    8388608 kB' >meminfo
+	ready first
+	ready second
+	let_go first
+	let_go second
+	expect_status 64 wait-until-free much
+	WAIT_UNTIL_FREE_PAUSE=0 expect_status 0 wait-until-free 1M
+}
+
+
+# An agent: a process that stays, and runs each line that it reads with a shell of its own.
+agent() {
+	mkfifo calls answers
+	start agent bash -c 'while read -r line <&5; do bash -c "$line; exit" >.call 2>&1; echo $? >&6; done' 5<>calls 6<>answers
+	exec 5<>calls 6<>answers
+}
+
+agent_says() {
+	printf '%s\n' "$1" >&5
+	read -r -t "$PATIENCE" answer <&6 || complain "no answer to: $1"
+}
+
+# shellcheck disable=SC2317 # of helpers.bash
+tidy() {
+	exec 5>&- 6>&-
+	if declare -F postgresql_stop_all >.out; then postgresql_stop_all; fi
+}
+
+# told N: the Nth command in the words for an agent, on one line
+told() {
+	recipe 'Tool calls of an agent' 1 | sed -n 's/^    //p' | sed -e ':a; /\\$/{N; s/\\\n *//; ba' -e '}' | sed -n "$1p"
+}
+
+@test "Tool calls of an agent: taken in one call, released in another, and gone with the agent" {
+	agent
+	agent_says "$(told 1)"
+	[ "$answer" = 0 ] || complain "$(cat .call)"
+	id=$(sed -n 's/^OK id=//p' .call)
+	[ -n "$id" ] || complain "$(cat .call)"
+	agent_says "$(told 1 | sed 's/-w 5m/-n/')"
+	[ "$answer" = 75 ] || complain "$answer: $(cat .call)"
+	agent_says "$(recipe 'Tool calls of an agent' 1 | grep -o '"semlock --who[^"]*"' | tr -d '"')"
+	[ "$answer" = 1 ]
+	grep -q 'why, in five words' .call || complain "$(cat .call)"
+	agent_says "$(told 2 | sed "s/=ID/=$id/")"
+	[ "$answer" = 0 ] || complain "$(cat .call)"
+	agent_says "$(told 2 | sed "s/=ID/=$id/")"
+	[ "$answer" = 76 ] || complain "$(cat .call)"
+	expect_status 0 "$SEMLOCK" -n deploy.lock true
+
+	agent_says "$(told 1)"
+	[ "$answer" = 0 ]
+	expect_status 1 "$SEMLOCK" -n deploy.lock true
+	kill -KILL "${PID[agent]}"
+	ended agent 137
+	expect_status 0 "$SEMLOCK" -w "$PATIENCE" deploy.lock true
+}
+
+@test "Steps of a CI job: the device is the job's from the first step to the last, or to its end" {
+	agent
+	export CI_JOB_NAME=test
+	first=$(recipe 'Steps of a CI job' 1 | sed 's/\$CI_JOB_NAME/job 7/' | sed -e ':a; /\\$/{N; s/\\\n *//; ba' -e '}')
+	last=$(recipe 'Steps of a CI job' 2 | sed -z 's/\n/; /')
+	agent_says "$first"
+	[ "$answer" = 0 ] || complain "$(cat .call)"
+	expect_status 1 "$SEMLOCK" -n device.lock true
+	agent_says "$last"
+	[ "$answer" = 0 ] || complain "$(cat .call)"
+	expect_status 0 "$SEMLOCK" -n device.lock true
+	agent_says "$first"
+	[ "$answer" = 0 ]
+	kill -KILL "${PID[agent]}"
+	ended agent 137
+	expect_status 0 "$SEMLOCK" -w "$PATIENCE" device.lock true
+}
+
+@test "Hooks before and after: the lock is held between the two" {
+	for n in 1 2; do
+		recipe 'Hooks before and after' $n >hook$n
+		chmod +x hook$n
+	done
+	agent
+	agent_says "exec ./hook1"
+	[ "$answer" = 0 ] || complain "$(cat .call)"
+	expect_status 1 "$SEMLOCK" -n backup.lock true
+	agent_says "exec ./hook2"
+	[ "$answer" = 0 ] || complain "$(cat .call)"
+	expect_status 0 "$SEMLOCK" -n backup.lock true
+	agent_says "exec ./hook2"
+	[ "$answer" = 76 ] || complain "$(cat .call)"
+}
+
+@test "A maintenance window: held until a person ends it, and everybody is told why" {
+	expect_status 0 sh -c "$(recipe 'A maintenance window' 1)"
+	id=${out#OK id=}
+	expect_status 1 sh -c "$(recipe 'A maintenance window' 2)"
+	[[ $out == *"--release=$id"*"the database moves; ask Ada"* ]] || complain "$out"
+	expect_status 1 "$SEMLOCK" -n deploy.lock true
+	expect_status 0 "$SEMLOCK" --release="$id" deploy.lock
+	expect_status 0 "$SEMLOCK" -n deploy.lock true
+}
+
+@test "TOOLS THAT LOCK: a commit waits for git's own lock, and for its turn; npm and cargo, one at a time" {
+	git init -q repo
+	pushd repo >.out
+	git config user.name test
+	git config user.email test@example.org
+	echo one >file
+	git add file
+	job=$(recipe 'TOOLS THAT LOCK, OR SHOULD' 1)
+	: >.git/index.lock
+	start commit sh -c "$job"
+	"$PROBE" blocked "$(semlock_of "${PID[commit]}")"
+	rm .git/index.lock
+	ended commit 0
+	[ "$(git log --oneline | wc -l)" = 1 ]
+	echo two >>file
+	git add file
+	hold_lock .git/turn
+	start commit sh -c "$(recipe 'TOOLS THAT LOCK, OR SHOULD' 2)"
+	"$PROBE" blocked "$(semlock_of "${PID[commit]}")"
+	[ "$(git log --oneline | wc -l)" = 1 ]
+	release holder
+	ended commit 0
+	[ "$(git log --oneline | wc -l)" = 2 ]
+	popd >.out
+	holding npm cargo
+	in_turn "$(recipe 'TOOLS THAT LOCK, OR SHOULD' 3 | sed -n 1p)"
+	in_turn "$(recipe 'TOOLS THAT LOCK, OR SHOULD' 3 | sed -n 2p)"
+}
+
+@test "MIGRATIONS: of three replicas that start at once each serves, and one has migrated at a time" {
+	load ../lib/remote
+	load ../lib/servers/postgresql
+	[ -x "$LOCKSMITH_DIR/semlock-locksmith-postgresql" ] || skip "this build has no locks on PostgreSQL"
+	export SEMLOCK_LOCKSMITH_DIR=$LOCKSMITH_DIR
+	postgresql_server max_connections=20 shared_buffers=8MB
+	printf '#!/bin/sh\n[ "$1" = up ] && mkdir migrating && sleep .2 && echo done >>migrations && rmdir migrating\n' >migrate
+	printf '#!/bin/sh\necho serves >>served\n' >server
+	chmod +x migrate server
+	job=$(recipe MIGRATIONS 1 | sed "s#postgresql://db/migrate#'${URL/nightly/migrate}'#")
+	for n in 1 2 3; do
+		start "replica$n" sh -c "$job"
+	done
+	for n in 1 2 3; do
+		ended "replica$n" 0
+	done
+	[ "$(wc -l <migrations)" = 3 ]
+	[ "$(wc -l <served)" = 3 ]
+	printf '#!/bin/sh\nexit 4\n' >migrate
+	expect_status 4 sh -c "$job"
+	[ "$(wc -l <served)" = 3 ]
 }
 
 @test "each example of the page is in one of these tests" {

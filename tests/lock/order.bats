@@ -194,7 +194,7 @@ took() {
 }
 
 # passed SECONDS CMD...: CMD succeeds within SECONDS and one more, in one of five tries.  A busy machine gets more:
-# forty times what CMD takes with a lock that no other process uses, just before or just after.  A waiter that the
+# twenty times what CMD takes with a lock that no other process uses, just before or just after.  A waiter that the
 # tickets hold up fails every try.
 passed() {
 	local most took free passed seconds=$1
@@ -206,7 +206,7 @@ passed() {
 		passed=$took
 		took "${@/#l./free.}" || return
 		[ "$took" -le "$free" ] || free=$took
-		most=$((seconds * 1000 + 1000 + 40 * free))
+		most=$((seconds * 1000 + 1000 + 20 * free))
 		[ "$passed" -ge "$most" ] || return 0
 	done
 	complain "it took $passed ms, not $most: $*"

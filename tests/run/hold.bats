@@ -241,7 +241,7 @@ free_after() {
 	[ "$took" -ge "$1" ] || complain "$3: free after $took ms"
 }
 
-@test "--hold --ttl: lines are echoed, and \"release\" releases" {
+@test "--hold --ttl: lines are echoed, and release releases" {
 	OK="OK ttl=60" holding one --ttl=60 l
 	says "one"
 	says ""
@@ -279,7 +279,7 @@ free_after() {
 	done
 }
 
-@test "--hold --ttl: an end of input without \"release\" keeps the lock for that time" {
+@test "--hold --ttl: an end of input without release keeps the lock for that time" {
 	OK="OK ttl=3" holding one --ttl=3 l
 	says beat
 	sleep 1
@@ -338,7 +338,7 @@ free_after() {
 	ended one 76
 }
 
-@test "--hold --ttl: a waiter, too, echoes, and silence, an end and \"release\" end its wait" {
+@test "--hold --ttl: a waiter, too, echoes, and silence, an end and release end its wait" {
 	hold_lock l
 	for how in silence end release lines; do
 		mkfifo $how.in $how.up
