@@ -14,7 +14,11 @@
     ...
     lock.release()                              # free when this returns
 
-The lock belongs to the process that has called acquire(), and to no other: a program that it
+    hold = semlock.detach("/run/lock/deploy.lock", pid=os.getppid(), note="release 1.4")
+    print(hold.id)                              # for a later program:
+    semlock.release("/run/lock/deploy.lock", id)
+
+The lock of an object belongs to the process that has called acquire(), and to no other: a program that it
 starts does not get it, a child that it forks neither holds it nor lets it go, and when the process
 ends, by whatever death, the lock is free.  semlock is run as the environment variable SEMLOCK
 says, or from the PATH.  Needs Python 3.8, and nothing beside the standard library.
@@ -29,7 +33,7 @@ import threading
 import warnings
 import weakref
 
-__all__ = ["Busy", "Error", "Lost", "NetLock", "Sem"]
+__all__ = ["Busy", "Error", "Hold", "Lost", "NetLock", "Sem", "detach", "release"]
 __version__ = "1.0.0"
 
 _FILES = ("excl", "link", "mkdir", "rename", "symlink")
@@ -48,11 +52,16 @@ class Lost(Error):
     """The lock was lost while it was held: another program may have run beside this one."""
 
 
+def _program(program):
+    return program or os.environ.get("SEMLOCK") or "semlock"
+
+
 class Sem:
     """A lock on a file or a directory.  Nothing is taken until acquire(), or the with statement.
 
     shared, nonblock, init are true or false; wait, method, slots, stale, mode, on_lost and ttl have
-    values, as the options of semlock(1) of these names; also is a list of further locks.  A lock made of files has on_lost="term", so that held and release() know.
+    values, as the options of semlock(1) of these names; also is a list of further locks.  A lock
+    made of files has on_lost="term", so that held and release() know.
 
     While it is held, slot is the number of the slot that this object has (with slots), 0 to N-1,
     and token (etcd) the fencing token, which rises from holder to holder; otherwise None.
@@ -63,7 +72,7 @@ class Sem:
     def __init__(self, lock, *, shared=False, nonblock=False, init=False, also=(),
                  program=None, **values):
         self.lock = os.fspath(lock)
-        self._program = program or os.environ.get("SEMLOCK") or "semlock"
+        self._program = _program(program)
         self._socket = None
         self._starting = threading.Lock()
         switches = {"shared": shared, "nonblock": nonblock, "init": init}
@@ -115,7 +124,8 @@ class Sem:
         """True while this object holds the lock.  Costs one system call."""
         if self._socket is None:
             return False
-        try:    # while the lock is held, semlock prints no further line: readable input means the end
+        # While the lock is held, semlock prints no further line: readable input means the end.
+        try:
             self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
             return True
@@ -215,6 +225,53 @@ class NetLock(Sem):
         if not re.match(r"[a-z][a-z0-9+.-]*://", url):
             raise ValueError(f"{url}: not the URL of a lock; a file is locked by Sem")
         super().__init__(url, **options)
+
+
+class Hold:
+    """A hold in the background: its id, and slot and token as those of Sem."""
+
+    def __init__(self, lock, said):
+        word = dict(re.findall(r"(\w+)=(\S+)", said))
+        self.lock = lock
+        self.id = word["id"]
+        self.slot = int(word["slot"]) if word.get("slot", "").isdigit() else None
+        self.token = int(word["token"]) if "token" in word else None
+
+    def __str__(self):
+        return self.id
+
+
+def _run(lock, program, *arguments):
+    """Run semlock; its output, or Busy, Lost or Error in its own words."""
+    command = [_program(program), *arguments, "--", os.fspath(lock)]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, universal_newlines=True, errors="replace")
+    except OSError as error:
+        raise Error(f"{lock}: cannot run {command[0]}: {error.strerror}") from None
+    if done.returncode == 0:
+        return done.stdout
+    lines = done.stderr.splitlines() or [f"semlock ended with {done.returncode}"]
+    kind = {1: Busy, 76: Lost}.get(done.returncode, Error)
+    raise kind(f"{lock}: {lines[-1]}")
+
+
+def detach(lock, *, pid=None, run_timeout=None, note=None, program=None, **options):
+    """Take LOCK, and leave it to a process in the background: a Hold, whose id a later program
+    gives to release().  It ends with the process PID, and after run_timeout: one of the two is
+    needed.  The options are those of Sem.  Raises Busy or Error."""
+    options.setdefault("on_lost", None)
+    arguments = ["--hold" if pid is None else f"--hold={int(pid)}", "--detach", "--verbose"]
+    arguments += [f"--run-timeout={run_timeout}"] if run_timeout is not None else []
+    arguments += [f"--note={note}"] if note is not None else []
+    arguments += Sem(lock, program=program, **options)._options
+    return Hold(os.fspath(lock), _run(lock, program, *arguments))
+
+
+def release(lock, id, *, program=None):
+    """End the hold ID of LOCK, which detach() or semlock --detach has begun, and return when the
+    lock is free.  Raises Lost if it had ended before, Error if ID is none of LOCK's."""
+    _run(lock, program, f"--release={id}")
 
 
 def _forget_in_child():

@@ -382,6 +382,51 @@ class Losing(Case):
                     self.until(lambda: not lock.held)
 
 
+class Detached(Case):
+    def detach(self, **options):
+        return semlock.detach(self.lock, **options)
+
+    def test_a_later_program_releases_it(self):
+        hold = self.detach(pid=os.getpid(), note="release 1.4")
+        self.assertFalse(self.free())
+        table = subprocess.run([SEMLOCK, "--who", self.lock], stdout=subprocess.PIPE, text=True).stdout
+        self.assertIn("release 1.4", table)
+        self.assertIn(hold.id, table)
+        code = "import semlock, sys; semlock.release(*sys.argv[1:])"
+        subprocess.run([sys.executable, "-c", code, self.lock, str(hold)], check=True)
+        self.assertTrue(self.free())
+        with self.assertRaises(semlock.Lost):
+            semlock.release(self.lock, hold.id)
+
+    def test_busy_and_a_slot(self):
+        with semlock.Sem(self.lock):
+            with self.assertRaises(semlock.Busy):
+                self.detach(pid=os.getpid(), nonblock=True)
+        holds = [self.detach(pid=os.getpid(), slots=2) for _ in range(2)]
+        self.assertEqual(sorted(hold.slot for hold in holds), [0, 1])
+        for hold in holds:
+            semlock.release(self.lock, hold.id)
+
+    def test_it_ends_with_its_process(self):
+        process = subprocess.Popen(["sleep", "1000"])
+        self.detach(pid=process.pid)
+        self.assertFalse(self.free())
+        process.kill()
+        process.wait()
+        self.until(self.free)
+
+    def test_when_it_ends_has_to_be_said(self):
+        with self.assertRaisesRegex(semlock.Error, "run-timeout"):
+            self.detach()
+        self.detach(run_timeout=.3, method="mkdir")
+        self.until(lambda: self.free("-m", "mkdir", self.lock))
+
+    def test_what_is_no_id(self):
+        with self.assertRaises(semlock.Error) as caught:
+            semlock.release(self.lock, "4711")
+        self.assertNotIsInstance(caught.exception, (semlock.Busy, semlock.Lost))
+
+
 class NetLock(Case):
     def test_a_file_is_not_a_url(self):
         self.assertRaises(ValueError, semlock.NetLock, "/run/lock/x")
