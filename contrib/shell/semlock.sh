@@ -6,10 +6,14 @@
 #	with_lock [OPTION...] LOCK COMMAND [ARG...]   COMMAND, often a function, while LOCK is held
 #	lock_acquire [OPTION...] LOCK                 LOCK from here on ...
 #	lock_release LOCK                             ... to here, or to the end of the shell
+#	lock_detach PID [OPTION...] LOCK              LOCK from here on, in the background; its ID is in lock_id ...
+#	lock_end ID LOCK                              ... to here, in any later shell, or to the end of PID
 #
 # LOCK is a file; it is made if it is not there.  Options, as semlock's: -n, -w SECS, -s, -x, -E N.
 # COMMAND runs in this very shell: its settings stay.  The status is COMMAND's, or semlock's if LOCK
 # could not be taken: 1 (or N of -E) if it is busy.
+#
+# lock_detach has all of semlock's options.  Its lock belongs to no shell: lock_end is 76 if it has ended before.
 #
 # with_lock may be nested, also for the same LOCK: a shell, and its subshells, do not wait for locks that
 # they hold already.  Another script, or a semlock, that COMMAND starts does wait.
@@ -161,4 +165,17 @@ lock_release() {
 	fi
 	eval "exec $_lock_at>&-"
 	eval "_lock_name_$_lock_at="
+}
+
+lock_detach() {
+	lock_id=
+	[ $# -ge 2 ] || { echo 'semlock.sh: lock_detach PID [OPTION...] LOCK' >&2; return 64; }
+	lock_id=$(_lock_pid=$1 && shift && semlock --hold="$_lock_pid" --detach "$@") || return
+	lock_id=${lock_id#*id=}
+	lock_id=${lock_id%% *}
+}
+
+lock_end() {
+	[ $# -eq 2 ] || { echo 'semlock.sh: lock_end ID LOCK' >&2; return 64; }
+	semlock --release="$1" "$2"
 }

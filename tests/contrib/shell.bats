@@ -260,3 +260,22 @@ prints() {
 		echo eight >&8
 	END
 }
+
+@test "lock_detach, lock_end: a lock for a later shell, by its ID; busy is 1, a second end 76, a missing argument 64" {
+	check() {
+		prints 'busy 1' 'end 0' free 'again 76' 'short 64' 'short 64'
+	}
+	in_each_shell <<-'END'
+		lock_detach $$ --note='for the next script' l
+		id=$lock_id
+		sh -c 'semlock -n l true' || echo "busy $?"
+		(lock_end "$id" l; echo "end $?")
+		semlock -n l echo free
+		again=0
+		lock_end "$id" l 2>said || again=$?
+		echo "again $again"
+		grep -q 'has ended before' said
+		lock_detach l 2>said || echo "short $?"
+		lock_end l 2>said || echo "short $?"
+	END
+}

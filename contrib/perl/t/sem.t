@@ -300,6 +300,26 @@ subtest 'the end of the program' => sub {
 		'a closed standard input and output do no harm';
 };
 
+subtest 'a hold in the background, for a later program' => sub {
+	my $held = "$dir/held";
+	my $id = Semlock::Sem->detach($held, pid => $$, note => 'release 1.4');
+	like $id, qr/^[\w-]+$/, 'an ID';
+	ok !is_free($held), 'nobody else gets it';
+	like `$semlock --who $held`, qr/\Q$id\E.*release 1\.4/s, 'the note';
+	is(Semlock::Sem->detach($held, pid => $$, nonblock => 1), undef, 'busy is undef');
+	my $program = 'use Semlock::Sem; exit !Semlock::Sem->release(@ARGV)';
+	is system($^X, (map { "-I$_" } @INC), '-e', $program, $held, $id), 0, 'another program releases it';
+	ok is_free($held), 'free';
+	ok !eval { Semlock::Sem->release($held, $id) }, 'a second release dies';
+	like $@, qr/has ended before/, '... in words';
+	ok !eval { Semlock::Sem->release($held, 4711) }, 'so does what is no ID';
+	ok !eval { Semlock::Sem->detach($held) }, 'when it ends has to be said';
+	like $@, qr/run-timeout/, '... in words';
+	local $SIG{CHLD} = 'IGNORE';
+	$id = Semlock::Sem->detach("$held.d", run_timeout => 60, method => 'mkdir');
+	ok(Semlock::Sem->release("$held.d", $id), 'children that are reaped elsewhere do no harm');
+};
+
 subtest 'a counter' => sub {
 	my $counter = "$dir/counter";
 	my @children = map {

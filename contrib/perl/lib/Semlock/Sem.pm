@@ -22,12 +22,45 @@ sub new {
 
 	croak 'which lock? Semlock::Sem->new(LOCK)' unless defined $lock && length $lock;
 	my $self = bless { lock => $lock, owner => $$ }, ref($class) || $class;
-	$self->_start($option{semlock} // $ENV{SEMLOCK} // 'semlock', $self->_arguments(\%option));
+	my @watched = _watches_itself(\%option) ? ('--on-lost=term') : ();
+	$self->_start(_program(\%option), "--hold=$$", @watched, $self->_arguments(\%option));
 	my $said = $self->_hear;
 	return $self if $said eq 'OK';
 	$self->_end;
 	return undef if $said eq 'busy' || $said eq 'timeout';
 	croak "$lock: " . $self->_why($said);
+}
+
+# A hold in the background, for a later program to release.  Its ID; undef if the lock is busy.
+sub detach {
+	my ($class, $lock, %option) = @_;
+
+	croak 'which lock? Semlock::Sem->detach(LOCK)' unless defined $lock && length $lock;
+	my $self = bless { lock => $lock, owner => $$ }, ref($class) || $class;
+	my ($pid, $seconds, $note) = delete @option{qw(pid run_timeout note)};
+	my @hold = (defined $pid ? "--hold=$pid" : '--hold', '--detach');
+	push @hold, "--run-timeout=$seconds" if defined $seconds;
+	push @hold, "--note=$note" if defined $note;
+	$self->_start(_program(\%option), @hold, $self->_arguments(\%option));
+	my $said = $self->_hear;
+	$self->_end;
+	return $self->{told}{id} if $said eq 'OK';
+	return undef if $said eq 'busy' || $said eq 'timeout';
+	croak "$lock: " . $self->_why($said);
+}
+
+# Ends a hold; when this returns, the lock is free.
+sub release {
+	my ($class, $lock, $id, %option) = @_;
+	my $self = bless { lock => $lock, owner => $$ }, ref($class) || $class;
+
+	croak 'which hold? Semlock::Sem->release(LOCK, ID)' unless defined $id;
+	$self->_start(_program(\%option), "--release=$id", '--', $lock);
+	local $?;
+	$self->_end;
+	# -1: a program that reaps all children was faster; a hold that has ended, or was none, is said.
+	return 1 if $? == 0 || ($? == -1 && -s $self->{words} == 0);
+	croak "$lock: " . $self->_why('');
 }
 
 # Releases the lock; when this returns, the lock is free.
@@ -68,9 +101,20 @@ sub DESTROY {
 # A thread has no lock of its own.
 sub CLONE_SKIP { return 1 }
 
+sub _program {
+	my $option = shift;
+	return $option->{semlock} // $ENV{SEMLOCK} // 'semlock';
+}
+
+# The end of the holder shows the loss of a kernel's or a server's lock; a file must be monitored.
+sub _watches_itself {
+	my $option = shift;
+	return ($option->{method} // '') =~ /^(?:excl|link|mkdir|rename|symlink)$/ && !$option->{on_lost};
+}
+
 sub _arguments {
 	my ($self, $option) = @_;
-	my @arguments = ("--hold=$$", '--status-fd=1', '--verbose');
+	my @arguments = ('--status-fd=1', '--verbose');
 
 	for my $name (sort keys %$option) {
 		my $value = $option->{$name};
@@ -83,9 +127,6 @@ sub _arguments {
 			croak "$name: there is no such option";
 		}
 	}
-	# The end of the holder shows the loss of a kernel's or a server's lock; a file must be monitored.
-	push @arguments, '--on-lost=term'
-		if ($option->{method} // '') =~ /^(?:excl|link|mkdir|rename|symlink)$/ && !$option->{on_lost};
 	push @arguments, map { "--file=$_" } @{ $option->{also} // [] };
 	return (@arguments, '--', $self->{lock});
 }
@@ -280,6 +321,19 @@ Is the lock still ours?  Costs one system call; to be asked before doing what ca
 With C<slots>, the number of the slot that this object holds, 0 to N-1.  Of a lock on etcd, the
 fencing token, which rises from holder to holder: send it along with what you do elsewhere, and
 have anything refused that comes with a smaller one than was seen before.  Otherwise undef.
+
+=head2 detach(LOCK, pid => PID, OPTION => VALUE, ...)
+
+A class method: takes LOCK, leaves it to a process in the background, and returns its ID, a word for
+a later program; undef as with C<new>.  The lock is free at the end of the process PID, and
+C<run_timeout> seconds after it was taken: one of the two is needed.  C<note> says why, for people.
+
+    my $id = Semlock::Sem->detach('/run/lock/deploy.lock', pid => getppid, note => 'release 1.4');
+
+=head2 release(LOCK, ID)
+
+A class method: ends that hold, and returns true when the lock is free.  Dies if it had ended before,
+or if ID is none of LOCK's.
 
 =head1 WHO KEEPS THE LOCK
 
