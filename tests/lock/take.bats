@@ -153,3 +153,22 @@ slots_of() {
 	expect_status 0 "$SEMLOCK" -n -j 4 l true
 	let_go
 }
+
+@test "-n goes past a collector that makes no progress, and what it takes there is held" {
+	local collectors=$(((1 << 62) + 4097)) # the byte of the one that collects (SLOT_OF_COLLECTOR)
+	for method in flock ofd; do
+		fifos collector
+		: >"l.$method"
+		start collector "$PROBE" fcntl-hold "l.$method" ofd write $collectors 1 collector.up collector.down
+		ready collector
+		fifos past
+		start past "$SEMLOCK" -n -m $method -j 4 --take=2 "l.$method" "$PROBE" hold past.up past.down
+		ready past
+		expect_status 1 "$SEMLOCK" -n -m $method -j 4 --take=3 "l.$method" touch ran
+		expect_status 0 "$SEMLOCK" -n -m $method -j 4 --take=2 "l.$method" true
+		let_go past
+		let_go collector
+		rm ./*.up ./*.down
+	done
+	[ ! -e ran ]
+}
