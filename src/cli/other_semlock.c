@@ -17,6 +17,9 @@ static bool heed_option(enum option_id id, struct other_semlock *other, bool *lo
 	case OPT_FILE:
 		other->several = true;
 		break;
+	case OPT_HOLD:
+		other->holds_for = optarg == NULL ? 0 : (pid_t)strtol(optarg, NULL, 10);
+		break;
 	case OPT_NOTE:
 		other->note = optarg;
 		break;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "lock/method.h"
 
@@ -16,6 +17,7 @@ struct other_semlock {
 	bool has_range;      /* --start or --length */
 	bool several;        /* locks (-f) */
 	const char *command; /* the first word of its command, in WORDS; NULL: it has none */
+	pid_t holds_for;     /* --hold=PID; 0: for none */
 	const char *note;    /* why, as it was typed (--note), in WORDS; NULL: it does not say */
 };
 

@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "cli/other_semlock.h"
 #include "run/keeper.h"
 #include "run/keeper_client.h"
 #include "sys/deadline.h"
@@ -104,15 +105,25 @@ struct own_search {
 	struct deadline deadline;
 };
 
+static bool is_ours(pid_t owner)
+{
+	return owner > 1 && (owner == getpid() || process_descends(getpid(), owner, 0, 0));
+}
+
 /* Only of this user's processes: another one's may leave us without an answer, as a stopped one
- * does. */
-static bool will_answer(pid_t pid)
+ * does.  And only where its command line, which is that of the call that has begun the hold, may
+ * name an ancestor: a hold is not to be woken by each wait of its user. */
+static bool is_worth_asking(pid_t pid)
 {
 	struct process keeper;
 	struct procfs_stat stat;
+	struct other_semlock begun;
 
-	return process_read(pid, &keeper) && keeper.user == geteuid() && process_stat(pid, &stat) &&
-	       stat.state != 'T' && stat.state != 't';
+	if (!process_read(pid, &keeper) || keeper.user != geteuid() || !process_stat(pid, &stat) ||
+	    stat.state == 'T' || stat.state == 't')
+		return false;
+	return !other_semlock_read(keeper.command, keeper.command_length, &begun) ||
+	       is_ours(begun.holds_for);
 }
 
 static bool ask_for_owner(const char *text, const struct hold_id *id, void *context)
@@ -126,7 +137,7 @@ static bool ask_for_owner(const char *text, const struct hold_id *id, void *cont
 
 	if (deadline_left(&search->deadline) == 0)
 		return false;
-	if (strcmp(text, search->asked) == 0 || !will_answer(id->pid))
+	if (strcmp(text, search->asked) == 0 || !is_worth_asking(id->pid))
 		return true;
 	snprintf(search->asked, sizeof search->asked, "%s", text);
 	connection = keeper_connect(text, id, 1, &ignored);
@@ -135,8 +146,7 @@ static bool ask_for_owner(const char *text, const struct hold_id *id, void *cont
 	send(connection, search->question, strlen(search->question), MSG_NOSIGNAL);
 	UNINTERRUPTED(got, recv(connection, answer, KEEPER_MESSAGE, 0));
 	close(connection);
-	if (got <= 0 || sscanf(answer, "0 %ld", &owner) != 1 || owner <= 1 ||
-	    ((pid_t)owner != getpid() && !process_descends(getpid(), (pid_t)owner, 0, 0)))
+	if (got <= 0 || sscanf(answer, "0 %ld", &owner) != 1 || !is_ours((pid_t)owner))
 		return true;
 	search->hold->owner = (pid_t)owner;
 	snprintf(search->hold->id, sizeof search->hold->id, "%s", text);

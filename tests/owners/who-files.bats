@@ -387,7 +387,7 @@ both_wait() {
 	for method in excl link mkdir symlink; do
 		hold_lock -m "$method" l
 		queue_as one -m "$method" l
-		said 1 "l: held, 1 waiting" -m "$method" l
+		eventually said 1 "l: held, 1 waiting" -m "$method" l
 		[ "$(column 2 held)" = "${COMMAND[holder]}" ]
 		[ "$(column 2 1.)" = "${PID[one]}" ]
 		expect_status 1 "$SEMLOCK" -v -n -m "$method" l true

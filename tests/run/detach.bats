@@ -89,7 +89,7 @@ gone() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
-# asked: a wait for the lock "other" asks hold $id whether it is its own
+# asked: a wait of this shell's for the lock "other" asks hold $id whether it is its own
 asked() {
 	start waiter strace -D -qq -o calls -e trace=connect "$SEMLOCK" other true
 	"$PROBE" blocked "${PID[waiter]}"
@@ -102,7 +102,11 @@ asked() {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	hold_lock other
-	take l
+	take l # of another process
+	! asked || complain "$(cat calls)"
+	expect_status 0 "$SEMLOCK" --release="$id" l
+	expect_status 0 "$SEMLOCK" --hold=$BASHPID --detach l
+	id=${out#OK id=}
 	asked
 	kill -STOP "$(keeper)"
 	"$PROBE" state "$(keeper)" T
@@ -421,11 +425,20 @@ from_within() {
 	all="$(keeper) $(holder) $(pgrep -P "$(holder)")"
 	# shellcheck disable=SC2086 # several words
 	wakes() { for pid in $all; do grep -h ^voluntary "/proc/$pid/status"; done; }
-	for _ in 1 2 3 4 5; do # a wait in another test asks each hold of its user
+	# Neither by itself nor by a wait of the same user that is not that process's.  It may still be busy with
+	# its begin; a wait that wakes it does so each time.
+	hold_lock other
+	for n in 1 2 3; do
 		wakes >before
+		queue_as waiter$n other
 		"$PROBE" pause 2500
 		wakes >after
 		if cmp -s before after; then break; fi
+	done
+	let_go holder
+	for ((i = 1; i <= n && i <= 3; i++)); do
+		ready waiter$i
+		let_go waiter$i
 	done
 	cmp before after || complain "it woke up"
 	for pid in $all; do
