@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lock/method.h - what a way of locking must be able to do.
  *
- * A method knows one mechanism and nothing else: no time limits, no order among waiters, no
- * messages, no exit. */
+ * A method knows one mechanism and nothing else: no time limits, no order among waiters (but on a
+ * server, whose helper has both), no messages, no exit. */
 #ifndef SEMLOCK_LOCK_METHOD_H
 #define SEMLOCK_LOCK_METHOD_H
 
