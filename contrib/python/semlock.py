@@ -16,12 +16,12 @@
 
     hold = semlock.detach("/run/lock/deploy.lock", pid=os.getppid(), note="release 1.4")
     print(hold.id)                              # for a later program:
-    semlock.release("/run/lock/deploy.lock", id)
+    semlock.release("/run/lock/deploy.lock", that_id)
 
-The lock of an object belongs to the process that has called acquire(), and to no other: a program that it
-starts does not get it, a child that it forks neither holds it nor lets it go, and when the process
-ends, by whatever death, the lock is free.  semlock is run as the environment variable SEMLOCK
-says, or from the PATH.  Needs Python 3.8, and nothing beside the standard library.
+The lock of an object belongs to the process that has called acquire(), and to no other: a program
+that it starts does not get it, a child that it forks neither holds it nor lets it go, and when the
+process ends, by whatever death, the lock is free.  semlock is run as the environment variable
+SEMLOCK says, or from the PATH.  Needs Python 3.8, and nothing beside the standard library.
 """
 
 import os
