@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,18 +228,13 @@ static struct deadline end_of(const struct request *request)
 /* For how many ms poll(2) may sleep; -1: without an end. */
 static int poll_time(const struct waiting *wait)
 {
-	int64_t left;
+	struct deadline end = wait->end;
 
-	if (wait->end.never || wait->progress == TIMED_OUT)
+	if (end.never || wait->progress == TIMED_OUT)
 		return -1;
-	left = deadline_left(&wait->end);
-	if (wait->progress == ASKED) {
-		const struct deadline patience = {.at = wait->end.at + GRACE};
-
-		left = deadline_left(&patience);
-	}
-	left = (left + MILLISECOND - 1) / MILLISECOND;
-	return left > INT_MAX ? INT_MAX : (int)left;
+	if (wait->progress == ASKED)
+		end.at += GRACE;
+	return deadline_poll_time(&end);
 }
 
 /* Nothing was heard until the time was up.  Returns the exit status, or -1: the keeper answers. */

@@ -27,35 +27,19 @@
 	"--hold: standard input is at its end already, which would release the lock at once: " \
 	"hand it a pipe, or use --hold=PID --detach"
 
-enum {
-	OWNER_POLL = 1000,      /* ms between two checks of an owner without a pidfd */
-	LONGEST_POLL = 1000000, /* ms of one sleep that has an end */
-};
-
 /* Which of two reads the caller's lines: the thread of the wait until the lock is taken, then the
  * placeholder. */
 static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 
-static bool owner_lives(const struct hold *hold)
-{
-	struct pollfd end = {hold->process, POLLIN, 0};
-
-	if (hold->pid > 0 && hold->process >= 0)
-		/* if poll(2) fails, the owner is not known to have ended */
-		return poll(&end, 1, 0) <= 0;
-	return hold->pid == 0 || (hold->pid > 0 && (kill(hold->pid, 0) == 0 || errno != ESRCH));
-}
-
 /* How long poll(2) may sleep, in ms; -1: without an end. */
 static int longest_sleep(const struct hold *hold)
 {
-	const int64_t left = deadline_left(&hold->lines.due) / MILLISECOND;
+	const int line = deadline_poll_time(&hold->lines.due);
+	const int look = hold_owner_poll_time(&hold->owner);
 
-	if (hold->process < 0 && left > OWNER_POLL)
-		return OWNER_POLL;
-	if (hold->lines.due.never)
-		return -1;
-	return left < LONGEST_POLL ? (int)left + 1 : LONGEST_POLL;
+	if (line < 0 || look < 0)
+		return line < 0 ? look : line;
+	return line < look ? line : look;
 }
 
 /* Sleep until standard input has EVENTS (of poll(2)), the owner has ended, or a line is overdue.
@@ -64,10 +48,11 @@ static bool wait_for_event(const struct hold *hold, struct pollfd *ends, short e
 {
 	do {
 		ends[0] = (struct pollfd){STDIN_FILENO, events, 0};
-		ends[1] = (struct pollfd){hold->process, POLLIN, 0};
+		ends[1] = (struct pollfd){hold->owner.end, POLLIN, 0};
 		if (poll(ends, 2, longest_sleep(hold)) < 0 && errno != EINTR)
 			return false;
-	} while (ends[0].revents == 0 && owner_lives(hold) && deadline_left(&hold->lines.due) > 0);
+	} while (ends[0].revents == 0 && !hold_owner_ended(&hold->owner) &&
+		 deadline_left(&hold->lines.due) > 0);
 	return true;
 }
 
@@ -85,7 +70,8 @@ static void *end_wait(void *of)
 	struct pollfd ends[2];
 
 	if (wait_for_event(hold, ends, POLLRDHUP) &&
-	    ((ends[0].revents & POLLNVAL) == 0 || !owner_lives(hold)) && !atomic_load(&hold->taken))
+	    ((ends[0].revents & POLLNVAL) == 0 || hold_owner_ended(&hold->owner)) &&
+	    !atomic_load(&hold->taken))
 		end_as_by_term();
 	return NULL;
 }
@@ -98,8 +84,8 @@ static void *end_wait_by_lines(void *of)
 	bool lives, taken;
 
 	do {
-		lives =
-		    wait_for_event(hold, ends, POLLIN) && owner_lives(hold) && ends[0].revents != 0;
+		lives = wait_for_event(hold, ends, POLLIN) && !hold_owner_ended(&hold->owner) &&
+		        ends[0].revents != 0;
 		pthread_mutex_lock(&reading);
 		taken = atomic_load(&hold->taken);
 		if (!taken && (!lives || caller_lines_read(&hold->lines) != CALLER_LIVES))
@@ -125,17 +111,15 @@ static bool input_will_end(void)
 
 int hold_for(struct hold *hold, pid_t owner, int64_t ttl, struct error *error)
 {
+	const pid_t pid = owner == 0 ? getppid() : owner;
+
 	caller_lines_begin(&hold->lines, ttl);
-	hold->pid = owner == 0 ? getppid() : owner;
-	hold->process = descriptor_above_standard(pidfd_of(hold->pid));
+	if (hold_owner_find(&hold->owner, pid, error) != 0 && owner != 0)
+		return -1;
 	/* the PID may have been reused before the pidfd was open */
-	if (owner == 0 && getppid() != hold->pid)
-		hold->pid = -1;
-	if (!owner_lives(hold))
+	if (owner == 0 && (getppid() != pid || hold_owner_ended(&hold->owner)))
 		return error_plain(error, ERROR_USAGE,
-		    owner == 0 ? "--hold: the process that started it has ended"
-			       : "--hold=%ld: there is no such process",
-		    (long)owner);
+		    "--hold: the process that started it has ended");
 	if (ttl > 0 && !input_will_end())
 		return error_plain(error, ERROR_USAGE, NO_INPUT);
 	/* no signal says that a pipe is hung up or a process has ended */
@@ -163,12 +147,11 @@ void hold_taken(struct hold *hold)
 static noreturn void keep_for_ttl(const struct hold *hold)
 {
 	const struct deadline end = deadline_after(hold->lines.time);
-	int64_t left;
 
 	complain("--hold: it ended without the line \"release\": the lock is kept for --ttl");
 	hold_is_orphaned();
-	while ((left = deadline_left(&end) / MILLISECOND) > 0)
-		poll(NULL, 0, left < LONGEST_POLL ? (int)left + 1 : LONGEST_POLL);
+	while (deadline_left(&end) > 0)
+		poll(NULL, 0, deadline_poll_time(&end));
 	_exit(EXIT_LOST);
 }
 
@@ -177,7 +160,7 @@ static noreturn void hold_by_lines(struct hold *hold)
 	struct pollfd ends[2];
 
 	caller_lines_begin(&hold->lines, hold->lines.time);
-	while (wait_for_event(hold, ends, POLLIN) && owner_lives(hold)) {
+	while (wait_for_event(hold, ends, POLLIN) && !hold_owner_ended(&hold->owner)) {
 		if (ends[0].revents == 0) {
 			complain("--hold: no line came within --ttl: the lock is released");
 			_exit(EXIT_LOST);
@@ -210,7 +193,6 @@ noreturn void hold_until_end(struct hold *hold)
 	/* a keeper that is killed writes no other */
 	char why = HOLD_ABANDONED;
 	ssize_t got;
-	pid_t shown;
 	int length;
 
 	if (hold->caller != NULL) {
@@ -228,8 +210,8 @@ noreturn void hold_until_end(struct hold *hold)
 	    slot == NULL ? "" : " slot=", slot == NULL ? "" : slot,
 	    token == NULL ? "" : " token=", token == NULL ? "" : token, ttl);
 
-	shown = hold->owner > 0 ? hold->owner : hold->pid;
-	snprintf(name, sizeof name, PLACEHOLDER_NAME "%ld", (long)(shown > 0 ? shown : 0));
+	snprintf(name, sizeof name, PLACEHOLDER_NAME "%ld",
+	    (long)(hold->shown > 0 ? hold->shown : hold->owner.pid));
 	prctl(PR_SET_NAME, name); /* --who and --replace know it by that */
 	if (write(STDOUT_FILENO, line, (size_t)length) != length) {
 		complain(
@@ -240,7 +222,7 @@ noreturn void hold_until_end(struct hold *hold)
 	if (hold->lines.time > 0)
 		hold_by_lines(hold);
 	do {
-		if (!wait_for_event(hold, ends, POLLIN) || !owner_lives(hold))
+		if (!wait_for_event(hold, ends, POLLIN) || hold_owner_ended(&hold->owner))
 			break;
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
 		if (got > 0)

@@ -12,15 +12,15 @@
 #include "report/error.h"
 #include "run/caller_fds.h"
 #include "run/caller_lines.h"
+#include "run/hold_owner.h"
 
 /* A child of the owner may keep the other end of standard input open long after the owner's end:
  * the end of input is not enough. */
 struct hold {
-	pid_t pid;   /* 0: outside this PID namespace: its end cannot be seen; -1: it has ended */
-	int process; /* a pidfd, readable at its end; -1: none */
+	struct hold_owner owner; /* none: outside this PID namespace, its end cannot be seen */
 	atomic_bool taken;
-	/* --detach: the process that --who names, where that is not PID; 0: none */
-	pid_t owner;
+	/* --detach: the process that --who names, where that is not OWNER; 0: none */
+	pid_t shown;
 	/* --detach: what the placeholder closes as it is forked; NULL */
 	struct caller_fds *caller;
 	struct caller_lines lines; /* --ttl */

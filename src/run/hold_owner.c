@@ -9,6 +9,11 @@
 #include "sys/files.h"
 #include "sys/process.h"
 
+int hold_owner_poll_time(const struct hold_owner *owner)
+{
+	return owner->pid > 0 && owner->end < 0 ? 1000 : -1;
+}
+
 bool hold_owner_ended(const struct hold_owner *owner)
 {
 	struct pollfd end = {owner->end, POLLIN, 0};

@@ -18,6 +18,9 @@ struct hold_owner {
  * such process. */
 int hold_owner_find(struct hold_owner *owner, pid_t pid, struct error *error);
 
+/* After how many ms OWNER has to be looked for; -1: poll(2) sees its end, or there is none. */
+int hold_owner_poll_time(const struct hold_owner *owner);
+
 /* Has OWNER ended?  Its PID may be another process's by now.  Never, if there is none. */
 bool hold_owner_ended(const struct hold_owner *owner);
 

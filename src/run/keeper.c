@@ -18,8 +18,6 @@
 #include "sys/files.h"
 #include "sys/process.h"
 
-enum { OWNER_POLL = 1000 }; /* ms between two looks for an owner without a pidfd */
-
 /* ---- it begins ---- */
 
 int keeper_begin(struct keeper *keeper, const struct request *request, struct error *error)
@@ -533,7 +531,6 @@ static void sleep_until_event(const struct keeper *keeper, struct pollfd *events
 	const bool ends = keeper->state == KEEPER_ENDS;
 	/* a --resume does not read what the holder says */
 	const bool alone = keeper->front < 0 || keeper->known || ends;
-	const bool polls = keeper->owner.pid > 0 && keeper->owner.end < 0;
 
 	events[ON_OUTPUT] = (struct pollfd){keeper->output, POLLIN, 0};
 	events[ON_FRONT] = (struct pollfd){ends ? -1 : keeper->front, POLLIN, 0};
@@ -543,7 +540,7 @@ static void sleep_until_event(const struct keeper *keeper, struct pollfd *events
 	events[ON_EVENTS] = (struct pollfd){alone ? keeper->events : -1, POLLIN, 0};
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
 		events[ON_CLIENTS + i] = (struct pollfd){keeper->clients[i], POLLIN, 0};
-	if (poll(events, ON_CLIENTS + KEEPER_CLIENTS, polls ? OWNER_POLL : -1) < 0)
+	if (poll(events, ON_CLIENTS + KEEPER_CLIENTS, hold_owner_poll_time(&keeper->owner)) < 0)
 		for (size_t i = 0; i < ON_CLIENTS + KEEPER_CLIENTS; i++)
 			events[i].revents = 0;
 }

@@ -170,7 +170,7 @@ static int begin(struct run *run, struct error *error)
 	if (!request->hold)
 		return 0;
 	if (request->detach) {
-		run->hold.owner = request->owner;
+		run->hold.shown = request->owner;
 		run->hold.caller = &run->detachment.caller;
 	}
 	/* in the background, it holds for the keeper, its parent, which knows the owner */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -90,6 +91,16 @@ int64_t deadline_left(const struct deadline *deadline)
 		return INT64_MAX;
 	left = deadline->at - clock_now();
 	return left > 0 ? left : 0;
+}
+
+int deadline_poll_time(const struct deadline *deadline)
+{
+	int64_t left;
+
+	if (deadline->never)
+		return -1;
+	left = (deadline_left(deadline) + MILLISECOND - 1) / MILLISECOND;
+	return left < INT_MAX ? (int)left : INT_MAX;
 }
 
 struct effort effort_begins(void)

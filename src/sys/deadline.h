@@ -67,4 +67,7 @@ bool allowance_spent(struct allowance *limit);
 /* The time left: 0 when it has passed, INT64_MAX when it never comes. */
 int64_t deadline_left(const struct deadline *deadline);
 
+/* The same for poll(2): in ms, not less than it is; -1 when it never comes. */
+int deadline_poll_time(const struct deadline *deadline);
+
 #endif

@@ -167,16 +167,6 @@ static const char *whole_line(struct locksmith *helper)
 	return helper->buffer;
 }
 
-/* For poll(2): in ms, -1 for ever. */
-static int poll_time(const struct deadline *until)
-{
-	const int64_t left = deadline_left(until) / MILLISECOND;
-
-	if (until->never)
-		return -1;
-	return left < INT_MAX ? (int)left : INT_MAX;
-}
-
 int locksmith_line(struct locksmith *helper, const struct deadline *until, const char **line)
 {
 	struct pollfd answer = {helper->out, POLLIN, 0};
@@ -194,7 +184,7 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 			complain("%s: %s", helper->url, note);
 			continue;
 		}
-		left = poll_time(until);
+		left = deadline_poll_time(until);
 		/* A helper that writes notes without end counts as late, too. */
 		if ((reads++ >= PIPE_READS && left == 0) || poll(&answer, 1, left) == 0)
 			return LINE_LATE;
