@@ -264,6 +264,10 @@ static void holder_ended(struct keeper *keeper)
 		note_failure(keeper, status);
 	else
 		judge_end(keeper, asked, &status);
+	/* No call may connect once others know of the end: it would be cut off without an answer.
+	 */
+	if (asked || !keeper->known)
+		close_one(&keeper->socket);
 	tell_end(keeper, status);
 	if (asked || !keeper->known)
 		_exit(EXIT_SUCCESS);
