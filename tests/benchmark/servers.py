@@ -74,15 +74,21 @@ def let_go(holder, gate):
             time.sleep(.005)
 
 
-def crowd(entrant, count, idle):
-    """One process holds, COUNT wait, the holder releases. (processor seconds of the server in that many seconds
-    without change; seconds until all have been served; the median between two; how many were lost)"""
+def hold(entrant):
+    """A process that holds until let_go(), and its gate."""
     gate = "bench.gate"
     if not os.path.exists(gate):
         os.mkfifo(gate)
     holder = run(ENTRANTS[entrant]("cat " + gate))
     while present(entrant) < 1:
         time.sleep(.05)
+    return holder, gate
+
+
+def crowd(entrant, count, idle):
+    """One process holds, COUNT wait, the holder releases. (processor seconds of the server in that many seconds
+    without change; seconds until all have been served; the median between two; how many were lost)"""
+    holder, gate = hold(entrant)
     crowd = []
     # No more than 50 come at once: a busy server may let a lease end. Who has ended by now has lost the lock, or its place.
     while present(entrant) < count + 1 and all(c.poll() is None for c in crowd + [holder]):
@@ -118,12 +124,7 @@ def client_of(pid):
 
 def memory(entrant, _):
     """KB of memory that a waiter's process has for itself."""
-    gate = "bench.gate"
-    if not os.path.exists(gate):
-        os.mkfifo(gate)
-    holder = run(ENTRANTS[entrant]("cat " + gate))
-    while present(entrant) < 1:
-        time.sleep(.05)
+    holder, gate = hold(entrant)
     waiter = run(ENTRANTS[entrant]("true"))
     while present(entrant) < 2:
         time.sleep(.05)

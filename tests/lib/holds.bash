@@ -100,3 +100,11 @@ ends_with_its_processes() {
 	capture bash -c '"$0" --hold=$$ --detach "$1" >said; "$0" "$1" touch ran' "$SEMLOCK" "$lock"
 	[[ $status:$err == "64:"*"held by your own process "* ]] || complain "$status: $err"
 }
+
+# holds_on_a_server URL: all of it, with a lease
+holds_on_a_server() {
+	holds_prepare
+	kept_over_calls "$1" || return
+	ends_with_its_processes "$1" --ttl=3 || return
+	holds_tidy
+}

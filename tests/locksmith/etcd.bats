@@ -77,10 +77,7 @@ gives_up() {
 
 @test "a hold in the background: over several calls, however these are started; it ends with its processes" {
 	load ../lib/holds
-	holds_prepare
-	kept_over_calls "$URL"
-	ends_with_its_processes "$URL" --ttl=3
-	holds_tidy
+	holds_on_a_server "$URL"
 }
 
 @test "a waiter that is told to end ends, and its key goes" {

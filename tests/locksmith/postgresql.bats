@@ -348,10 +348,7 @@ may() {
 
 @test "a hold in the background: over several calls, however these are started; it ends with its processes" {
 	load ../lib/holds
-	holds_prepare
-	kept_over_calls "$URL"
-	ends_with_its_processes "$URL" --ttl=3
-	holds_tidy
+	holds_on_a_server "$URL"
 }
 
 @test "--hold holds it for another program, until end of input" {

@@ -3,17 +3,7 @@
 # semlock s3://BUCKET/NAME COMMAND from many places at once, with a real S3 server: contrib/check s3.
 # shellcheck disable=SC2030,SC2031 # each test has a server of its own
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
-load ../lib/remote
-load ../lib/servers/others
-load ../lib/servers/s3
-
-prepare() {
-	prepare_remote
-	unset SEMLOCK_LOOK_EVERY
-	radosgw_server
-}
-
-tidy() { radosgw_stop; }
+load ../lib/radosgw
 
 @test "nobody starves: of eight, the one that came least often has a third of what the first has" {
 	export SEMLOCK_LOOK_EVERY=0.5

@@ -3,17 +3,7 @@
 # semlock s3://BUCKET/NAME COMMAND with a real S3 server, Ceph's radosgw: contrib/check s3.
 # shellcheck disable=SC2030,SC2031 # each test has a server of its own
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
-load ../lib/remote
-load ../lib/servers/others
-load ../lib/servers/s3
-
-prepare() {
-	prepare_remote
-	unset SEMLOCK_LOOK_EVERY
-	radosgw_server
-}
-
-tidy() { radosgw_stop; }
+load ../lib/radosgw
 
 @test "the engine for S3 keeps each rule" {
 	conforms "$LOCKSMITH_DIR/semlock-locksmith-s3" "$URL"

@@ -2,26 +2,16 @@
 # SPDX-License-Identifier: MIT
 # --hold=PID --detach and --release: a lock over several calls.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/holds
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 
-# The process for which the locks are held: its end is the end of each hold.
+# $owner is the process for which they are held: its end is the end of each.
 prepare() {
-	start owner sleep infinity
+	holds_prepare
+	new_owner
 }
-
-# The holds work in the directory /, where no watchdog looks for them.
-tidy() {
-	kill -KILL "${PID[owner]}" 2>/dev/null || true
-}
-
-# take OPTION...: one call, by a shell that ends; sets $id.
-take() {
-	expect_status 0 sh -c '"$@"; exit $?' - "$SEMLOCK" --hold="${PID[owner]}" --detach "$@"
-	id=${out#OK id=}
-	id=${id%% *}
-	[[ $out =~ ^OK\ id=[0-9]+-[0-9]+-[0-9a-f]{8}( |$) ]] || complain "it said '$out'" "$err"
-}
+tidy() { holds_tidy; }
 
 # keeper, holder: the processes of hold $id
 keeper() {
@@ -32,18 +22,12 @@ holder() {
 	pgrep -P "$(keeper)"
 }
 
-# gone PID...: none of them is left
-gone() {
-	local pid
-	for pid; do "$PROBE" gone "$pid"; done
-}
-
 @test "taken in one call, released in another, whatever the method" {
 	for method in flock ofd posix excl link mkdir symlink rename; do
 		options="-m $method"
 		[ "$method" != rename ] || options="--init $options"
 		# shellcheck disable=SC2086 # several words
-		take $options $method.lock
+		hold $options $method.lock
 		expect_status 1 sh -c '"$@"; exit $?' - "$SEMLOCK" -n -m $method $method.lock true
 		expect_status 0 sh -c '"$@"; exit $?' - "$SEMLOCK" --release="$id" $method.lock
 		expect_silent
@@ -52,21 +36,21 @@ gone() {
 }
 
 @test "shared, a slot, several locks, a name, and a relative name from another directory" {
-	take -s shared
+	hold -s shared
 	expect_status 0 "$SEMLOCK" -n -s shared true
 	expect_status 1 "$SEMLOCK" -n shared true
 	expect_status 0 "$SEMLOCK" --release="$id" shared
-	take -j 2 slots
+	hold -j 2 slots
 	[[ $out == *" slot=0" ]] || complain "it said '$out'"
 	expect_status 1 "$SEMLOCK" -n -j 1 slots true
 	expect_status 0 "$SEMLOCK" --release="$id" slots
-	take -f a b
+	hold -f a b
 	expect_status 1 "$SEMLOCK" -n a true
 	expect_status 1 "$SEMLOCK" -n b true
 	mkdir below
 	(cd below && "$SEMLOCK" --release="$id" ../b)
 	expect_status 0 "$SEMLOCK" -n a true
-	take -m excl --rm here
+	hold -m excl --rm here
 	[ -s here ]
 	expect_status 0 "$SEMLOCK" --release="$id" "$PWD/here"
 	[ ! -e here ]
@@ -75,7 +59,7 @@ gone() {
 @test "nothing of the caller's stays open, and the hold is nobody's job: no session, directory or pipe" {
 	local pid
 	# an end of input says that no process has the pipe open
-	"$SEMLOCK" --hold="${PID[owner]}" --detach l 9>&1 2>&1 3>&- 4>&- | cat >said
+	"$SEMLOCK" --hold="$owner" --detach l 9>&1 2>&1 3>&- 4>&- | cat >said
 	id=$(sed 's/^OK id=//' said)
 	for pid in $(keeper) $(holder) $(pgrep -P "$(holder)"); do
 		[ "$(readlink "/proc/$pid/cwd")" = / ] || complain "$pid works in $(readlink "/proc/$pid/cwd")"
@@ -102,7 +86,7 @@ asked() {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	hold_lock other
-	take l # of another process
+	hold l # of another process
 	! asked || complain "$(cat calls)"
 	expect_status 0 "$SEMLOCK" --release="$id" l
 	expect_status 0 "$SEMLOCK" --hold=$BASHPID --detach l
@@ -120,7 +104,7 @@ asked() {
 @test "a lock of the process itself outlives the caller's own descriptors of its file" {
 	local id
 	exec 8>>l
-	take -m posix -f other l
+	hold -m posix -f other l
 	exec 8>&-
 	expect_status 1 "$SEMLOCK" -n -m posix l true
 	expect_status 1 "$SEMLOCK" -n -m posix other true
@@ -132,12 +116,12 @@ asked() {
 	local how
 	for how in '"$@" </dev/null >said 2>&1' '"$@" <&- >said 2>&-' 'nohup "$@" >said 2>&1' 'setsid -w "$@" >said'; do
 		rm -f said
-		sh -c "$how" - "$SEMLOCK" --hold="${PID[owner]}" --detach l 3>&- 4>&-
+		sh -c "$how" - "$SEMLOCK" --hold="$owner" --detach l 3>&- 4>&-
 		id=$(sed -n 's/^OK id=//p' said)
 		expect_status 1 "$SEMLOCK" -n l true
 		expect_status 0 "$SEMLOCK" --release="$id" l
 	done
-	/usr/bin/python3 - "$SEMLOCK" "--hold=${PID[owner]}" >said 3>&- 4>&- <<-'END'
+	/usr/bin/python3 - "$SEMLOCK" "--hold=$owner" >said 3>&- 4>&- <<-'END'
 		import os, pty, sys
 		pid, terminal = pty.fork()
 		if pid == 0:
@@ -153,7 +137,7 @@ asked() {
 }
 
 @test "a KILL to the process group of the call does not reach the hold" {
-	start call setsid sh -c '"$0" --hold="$1" --detach l; kill -KILL 0' "$SEMLOCK" "${PID[owner]}"
+	start call setsid sh -c '"$0" --hold="$1" --detach l; kill -KILL 0' "$SEMLOCK" "$owner"
 	eventually grep -q ^OK call.out
 	eventually sh -c '! kill -0 "$0" 2>/dev/null || grep -q "State:.Z" "/proc/$0/status"' "${PID[call]}"
 	id=$(sed 's/^OK id=//' call.out)
@@ -163,14 +147,14 @@ asked() {
 
 @test "a busy lock is 1 or -E, a time-out too, and nothing waits on" {
 	hold_lock l
-	expect_status 1 "$SEMLOCK" --hold="${PID[owner]}" --detach -n l
+	expect_status 1 "$SEMLOCK" --hold="$owner" --detach -n l
 	expect_out ""
-	expect_status 9 "$SEMLOCK" --hold="${PID[owner]}" --detach -w 0.1 -E 9 l
+	expect_status 9 "$SEMLOCK" --hold="$owner" --detach -w 0.1 -E 9 l
 	expect_out ""
-	refused 66 "its directory" "$SEMLOCK" --hold="${PID[owner]}" --detach /proc/none/lock
-	capture "$SEMLOCK" --hold="${PID[owner]}" --detach -n -v l
+	refused 66 "its directory" "$SEMLOCK" --hold="$owner" --detach /proc/none/lock
+	capture "$SEMLOCK" --hold="$owner" --detach -n -v l
 	[[ $err == "semlock: l: held by "* ]] || complain "it said '$err'"
-	capture "$SEMLOCK" --hold="${PID[owner]}" --detach -n --status-fd=1 l
+	capture "$SEMLOCK" --hold="$owner" --detach -n --status-fd=1 l
 	expect_out busy
 	let_go
 	expect_free l
@@ -178,7 +162,7 @@ asked() {
 
 @test "it waits for its turn like any other, and the place ends with the call that is killed, or with PID" {
 	hold_lock l
-	start call "$SEMLOCK" --hold="${PID[owner]}" --detach l
+	start call "$SEMLOCK" --hold="$owner" --detach l
 	eventually grep -q OFDLCK /proc/locks
 	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
 	kill -KILL "${PID[call]}"
@@ -190,7 +174,7 @@ asked() {
 	kill -KILL "${PID[other]}"
 	ended call 143
 	[ ! -s call.out ]
-	start call "$SEMLOCK" --hold="${PID[owner]}" --detach l
+	start call "$SEMLOCK" --hold="$owner" --detach l
 	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
 	let_go
 	ended call 0
@@ -215,7 +199,7 @@ asked() {
 }
 
 @test "--run-timeout is the end of the hold, and --release says so: 76" {
-	take --run-timeout=0.2 l
+	hold --run-timeout=0.2 l
 	expect_status 0 "$SEMLOCK" -w 60 l true
 	refused 76 "--run-timeout" "$SEMLOCK" --release="$id" l
 	refused 76 "ended before" "$SEMLOCK" --release="$id" l
@@ -226,7 +210,7 @@ asked() {
 @test "a process of the hold that is killed is the end of it: --release is 76, and the next one enters" {
 	local which pid
 	for which in keeper holder placeholder; do
-		take l
+		hold l
 		pid=$(if [ $which = placeholder ]; then pgrep -P "$(holder)"; else $which; fi)
 		kill -KILL "$pid"
 		expect_status 0 "$SEMLOCK" -w 60 l true
@@ -236,7 +220,7 @@ asked() {
 
 @test "a holder that is killed while --release is on its way: 76, not 0" {
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
-	expect_status 0 env SEMLOCK_CRASH=detach.releasing:stop "$CRASHABLE_SEMLOCK" --hold="${PID[owner]}" --detach l
+	expect_status 0 env SEMLOCK_CRASH=detach.releasing:stop "$CRASHABLE_SEMLOCK" --hold="$owner" --detach l
 	id=${out#OK id=}
 	start release "$SEMLOCK" --release="$id" l
 	eventually grep -q 'State:.T' "/proc/$(keeper)/status"
@@ -247,17 +231,17 @@ asked() {
 }
 
 @test "a lock made of files that was removed meanwhile: --release is 76" {
-	take -m excl l
+	hold -m excl l
 	rm l
 	refused 76 "lost" "$SEMLOCK" --release="$id" l
 }
 
 @test "an ID that is none, of an ended hold, of another lock or another user: one line, and nothing is ended" {
-	take l
+	hold l
 	expect_status 0 "$SEMLOCK" --release="$id" l
 	refused 76 "ended before" "$SEMLOCK" --release="$id" l
-	take l
-	for word in "" 1 "${PID[owner]}" "${id%-*}" "$id-" "x$id" ../l; do
+	hold l
+	for word in "" 1 "$owner" "${id%-*}" "$id-" "x$id" ../l; do
 		refused 64 "not the ID of a hold" "$SEMLOCK" --release="$word" l
 	done
 	: >other
@@ -271,11 +255,11 @@ asked() {
 }
 
 @test "--who names PID and the ID, and --replace the call that releases it" {
-	take l
+	hold l
 	expect_status 1 "$SEMLOCK" --who l
-	[[ $out == *"held  "*"${PID[owner]} "*"sleep infinity"*"--release=$id"* ]] || complain "it said:" "$out"
+	[[ $out == *"held  "*"$owner "*"sleep infinity"*"--release=$id"* ]] || complain "it said:" "$out"
 	expect_status 1 "$SEMLOCK" --who --json l
-	[[ $out == *"\"pid\": ${PID[owner]}, \"watcher\": $(holder), \"id\": \"$id\""* ]] || complain "it said:" "$out"
+	[[ $out == *"\"pid\": $owner, \"watcher\": $(holder), \"id\": \"$id\""* ]] || complain "it said:" "$out"
 	refused 69 "semlock --release=$id l" "$SEMLOCK" --replace l true
 	refused 69 "semlock --release=$id l" "$SEMLOCK" --toggle l true
 	expect_status 0 "$SEMLOCK" --release="$id" l
@@ -284,7 +268,7 @@ asked() {
 }
 
 @test "a hold whose OK cannot be printed is none: 71" {
-	expect_status 71 sh -c '"$0" --hold="$1" --detach l >/dev/full' "$SEMLOCK" "${PID[owner]}"
+	expect_status 71 sh -c '"$0" --hold="$1" --detach l >/dev/full' "$SEMLOCK" "$owner"
 	expect_free l
 }
 
@@ -308,24 +292,24 @@ logged() {
 
 @test "--log has one line, at the end of the hold, which says why it has ended" {
 	logged=0
-	take --log=log l
+	hold --log=log l
 	[ ! -s log ]
 	expect_status 0 "$SEMLOCK" --release="$id" l
 	logged released
-	take --log=log --run-timeout=0.1 l
+	hold --log=log --run-timeout=0.1 l
 	logged run-timeout
 	start other sleep infinity
 	expect_status 0 "$SEMLOCK" --hold="${PID[other]}" --detach --log=log l
 	kill -KILL "${PID[other]}"
 	logged owner-ended
-	take --log=log l
+	hold --log=log l
 	kill -KILL "$(keeper)"
 	logged abandoned
-	take --log=log -m excl x
+	hold --log=log -m excl x
 	rm x
 	expect_status 76 "$SEMLOCK" --release="$id" x
 	logged lost
-	expect_status 71 sh -c '"$0" --hold="$1" --detach --log=log l >/dev/full' "$SEMLOCK" "${PID[owner]}"
+	expect_status 71 sh -c '"$0" --hold="$1" --detach --log=log l >/dev/full' "$SEMLOCK" "$owner"
 	logged abandoned
 }
 
@@ -361,7 +345,7 @@ from_within() {
 }
 
 @test "what another process has, or a part of the lock, or a slot, is waited for" {
-	take l
+	hold l
 	start waiter "$SEMLOCK" l true
 	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
 	expect_status 0 "$SEMLOCK" --release="$id" l
@@ -376,7 +360,7 @@ from_within() {
 }
 
 @test "a keeper that is stopped, and another user's, delay a waiter by no more than a moment" {
-	take l
+	hold l
 	kill -STOP "$(keeper)"
 	hold_lock other
 	start waiter "$SEMLOCK" other true
@@ -421,7 +405,7 @@ from_within() {
 @test "an idle hold does not wake up, and has less than 300 kB of its own" {
 	if under_valgrind; then skip "its memory is valgrind's"; fi
 	local pid kilobytes=0 all
-	take l
+	hold l
 	all="$(keeper) $(holder) $(pgrep -P "$(holder)")"
 	# shellcheck disable=SC2086 # several words
 	wakes() { for pid in $all; do grep -h ^voluntary "/proc/$pid/status"; done; }
@@ -455,14 +439,14 @@ from_within() {
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
 	for point in detach.keeper detach.taken detach.said; do
 		for method in flock excl; do
-			capture env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="${PID[owner]}" --detach -m $method l
+			capture env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="$owner" --detach -m $method l
 			[ "$status" -ne 0 ] || complain "$point: status 0"
 			expect_status 0 "$SEMLOCK" -w 60 -m $method l true
 			rm -f l
 		done
 	done
 	for point in detach.held detach.releasing detach.released; do
-		expect_status 0 env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="${PID[owner]}" --detach l
+		expect_status 0 env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="$owner" --detach l
 		id=${out#OK id=}
 		refused 76 "$id" "$SEMLOCK" --release="$id" l
 		expect_status 0 "$SEMLOCK" -w 60 l true

@@ -2,22 +2,20 @@
 # SPDX-License-Identifier: MIT
 # --keep-place and --resume: a place in the queue that outlives a call.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/holds
 
 CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 
-# The process for which the places are kept: its end is the end of each.
+# $owner is the process for which they are kept: its end is the end of each.
 prepare() {
-	start owner sleep infinity
+	holds_prepare
+	new_owner
 }
-
-# The places are kept in the directory /, where no watchdog looks for them.
-tidy() {
-	kill -KILL "${PID[owner]}" 2>/dev/null || true
-}
+tidy() { holds_tidy; }
 
 # place OPTION... LOCK, which is busy: one call, by a shell that ends; sets $id
 place() {
-	expect_status 1 sh -c '"$@"; exit $?' - "$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 0 "$@"
+	expect_status 1 sh -c '"$@"; exit $?' - "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0 "$@"
 	[[ $out =~ ^WAITING\ id=[0-9]+-[0-9]+-[0-9a-f]{8}$ ]] || complain "it said '$out'" "$err"
 	id=${out#WAITING id=}
 }
@@ -85,10 +83,10 @@ gone() {
 }
 
 @test "a lock that is free is taken, with a time-out of nothing too, and -E is the status of a place that is kept" {
-	expect_status 0 "$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 0 l
+	expect_status 0 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0 l
 	[[ $out == "OK id="* ]] || complain "it said '$out'"
 	id=${out#OK id=}
-	expect_status 7 "$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 0.1 -E 7 l
+	expect_status 7 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 -E 7 l
 	[[ $out == "WAITING id="* ]] || complain "it said '$out'"
 	resumed "OK id=$id" -n l
 	expect_status 0 "$SEMLOCK" --release="$id" l
@@ -118,7 +116,7 @@ gone() {
 @test "the place is there before the caller's own output has an end: nothing of the caller's stays open" {
 	local pid
 	hold_lock l
-	"$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 0.1 l 9>&1 2>&1 3>&- 4>&- | cat >said
+	"$SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 l 9>&1 2>&1 3>&- 4>&- | cat >said
 	id=$(sed -n 's/^WAITING id=//p' said)
 	for pid in $(keeper) $(holder); do
 		[ "$(readlink "/proc/$pid/cwd")" = / ] || complain "$pid works in $(readlink "/proc/$pid/cwd")"
@@ -254,7 +252,7 @@ gone() {
 
 @test "a first call that is killed before it has said WAITING leaves no place" {
 	hold_lock l
-	start call "$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 60 l
+	start call "$SEMLOCK" --hold="$owner" --detach --keep-place -w 60 l
 	waiting l 1
 	kill -KILL "${PID[call]}"
 	ended call 137
@@ -265,7 +263,7 @@ gone() {
 
 @test "WAITING that cannot be printed: 71, and no place; with --resume the place stays" {
 	hold_lock l
-	expect_status 71 sh -c '"$0" --hold="$1" --detach --keep-place -w 0.1 l >/dev/full' "$SEMLOCK" "${PID[owner]}"
+	expect_status 71 sh -c '"$0" --hold="$1" --detach --keep-place -w 0.1 l >/dev/full' "$SEMLOCK" "$owner"
 	waiting l 0
 	place l
 	expect_status 71 sh -c '"$0" --resume="$1" -n l >/dev/full' "$SEMLOCK" "$id"
@@ -282,7 +280,7 @@ gone() {
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
 	hold_lock l
 	for point in detach.keeper detach.waited detach.placed detach.held; do
-		capture env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 0.1 l
+		capture env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 l
 		waiting l 0
 	done
 	let_go
@@ -309,7 +307,7 @@ gone() {
 	local word
 	hold_lock l
 	place l
-	for word in "" 1 "${PID[owner]}" "${id%-*}" "$id-" "x$id" ../l; do
+	for word in "" 1 "$owner" "${id%-*}" "$id-" "x$id" ../l; do
 		refused 64 "not the ID of a hold" "$SEMLOCK" --resume="$word" l
 	done
 	: >other
@@ -337,18 +335,18 @@ gone() {
 @test "a full queue is 1 without a place, and a lock that this process has inherited is refused, not waited for" {
 	hold_lock l
 	place l
-	expect_status 1 "$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 0.1 --queue-max=1 l
+	expect_status 1 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 --queue-max=1 l
 	expect_out ""
 	let_go
 	exec 8>>own
 	expect_status 0 "$SEMLOCK" -n 8
-	refused 64 "inherited" "$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 1 own
+	refused 64 "inherited" "$SEMLOCK" --hold="$owner" --detach --keep-place -w 1 own
 	exec 8>&-
 }
 
 @test "-v and --status-fd say that the time is up, of the first call and of --resume" {
 	hold_lock l
-	capture "$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 0.1 -v --status-fd=1 l
+	capture "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 -v --status-fd=1 l
 	[ "$status" -eq 1 ]
 	[[ $out == *"WAITING id="* && $out == *timeout* ]] || complain "it said '$out'"
 	[[ $err == *"; the time is up"* ]] || complain "it said '$err'"
@@ -363,7 +361,7 @@ gone() {
 @test "twenty wait, ten of them in kept places, some resumed twice: they are served in the order of their first calls" {
 	local i
 	starts_many
-	export SEMLOCK owner=${PID[owner]}
+	export SEMLOCK owner
 	cat >agent <<-'END'
 		said=$("$SEMLOCK" --hold=$owner --detach --keep-place -w 0 l)
 		id=${said#WAITING id=}
