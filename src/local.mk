@@ -211,5 +211,5 @@ mostlyclean-local:
 	for script in $(libexec_SCRIPTS); do rm -f $${script##*/}; done
 	for link in $(LOCKSMITH_LINKS); do rm -f semlock-locksmith-$${link#*/}$(EXEEXT); done
 
-EXTRA_DIST += src/LAYERS src/run/README src/preempt/README src/owners/README src/cli/README src/methods/README src/lock/README \
+EXTRA_DIST += src/LAYERS src/README src/run/README src/preempt/README src/owners/README src/cli/README src/methods/README src/lock/README \
 	src/protocol/README src/sys/README src/report/README src/locksmith/README
