@@ -93,6 +93,7 @@ SEMLOCK_PARTS_SOURCES = \
 	src/sys/deadline.c src/sys/deadline.h \
 	src/sys/file_system.c src/sys/file_system.h \
 	src/sys/files.c src/sys/files.h \
+	src/sys/listeners.c src/sys/listeners.h \
 	src/sys/memory.c src/sys/memory.h \
 	src/sys/open_fds.c src/sys/open_fds.h \
 	src/sys/process.c src/sys/process.h \

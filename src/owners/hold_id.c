@@ -14,6 +14,7 @@
 #include "methods/server/scheme.h"
 #include "owners/hold_id.h"
 #include "sys/files.h"
+#include "sys/listeners.h"
 #include "sys/process.h"
 
 #define SOCKET_PREFIX "semlock-hold-"
@@ -77,26 +78,13 @@ socklen_t hold_id_address(const char *text, struct sockaddr_un *address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-/* The sockets of this network namespace, an abstract one with "@" before its name. */
-void hold_id_each(bool (*see)(const char *text, const struct hold_id *id, void *context),
-    void *context)
+const char *hold_id_of_socket(const char *name, struct hold_id *id)
 {
-	FILE *sockets = fopen("/proc/net/unix", "re");
-	char line[512], *name, *text;
-	struct hold_id id;
-	bool goes_on = sockets != NULL;
+	const char *text = name + strlen(SOCKET_PREFIX);
 
-	while (goes_on && fgets(line, sizeof line, sockets) != NULL) {
-		name = strstr(line, " @" SOCKET_PREFIX);
-		if (name == NULL)
-			continue;
-		text = name + strlen(" @" SOCKET_PREFIX);
-		text[strcspn(text, " \n")] = '\0';
-		if (hold_id_parse(text, &id))
-			goes_on = see(text, &id, context);
-	}
-	if (sockets != NULL)
-		fclose(sockets);
+	if (strncmp(name, SOCKET_PREFIX, strlen(SOCKET_PREFIX)) != 0 || !hold_id_parse(text, id))
+		return NULL;
+	return text;
 }
 
 struct id_search {
@@ -104,11 +92,13 @@ struct id_search {
 	char *text; /* "": not found yet */
 };
 
-static bool see_id(const char *text, const struct hold_id *id, void *context)
+static bool see_socket(const char *name, void *context)
 {
 	const struct id_search *search = context;
+	struct hold_id id;
+	const char *text = hold_id_of_socket(name, &id);
 
-	if (id->pid != search->pid)
+	if (text == NULL || id.pid != search->pid)
 		return true;
 	strcpy(search->text, text);
 	return false;
@@ -119,7 +109,7 @@ static bool find_socket(pid_t pid, char text[HOLD_ID_SIZE])
 	struct id_search search = {pid, text};
 
 	text[0] = '\0';
-	hold_id_each(see_id, &search);
+	listeners_each(see_socket, &search);
 	return text[0] != '\0';
 }
 

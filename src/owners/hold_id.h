@@ -29,9 +29,9 @@ bool hold_id_parse(const char *text, struct hold_id *id);
 /* Fill ADDRESS with the socket of the ID in TEXT.  Returns its length in bytes. */
 socklen_t hold_id_address(const char *text, struct sockaddr_un *address);
 
-/* Call SEE with each ID of a hold that can be asked from here, until it returns false. */
-void hold_id_each(bool (*see)(const char *text, const struct hold_id *id, void *context),
-    void *context);
+/* The ID of the hold that listens on the abstract socket NAME, which is read into ID; NULL: no hold
+ * does. */
+const char *hold_id_of_socket(const char *name, struct hold_id *id);
 
 /* Find the ID of the hold that process PID keeps, or an ancestor of it whose command line is the
  * same.  Returns false if there is none: PID holds its lock in another way. */

@@ -93,6 +93,7 @@ static enum nesting nesting_of_slots(const struct lock *lock, const bool *mine)
 enum nesting kernel_nesting(const struct lock *lock, int *fd)
 {
 	struct identity file = {lock->id.device, lock->id.inode};
+	const int own[] = {lock->fd, -1};
 	struct stat named;
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
 	enum nesting nesting = NESTING_NONE, one;
@@ -102,6 +103,8 @@ enum nesting kernel_nesting(const struct lock *lock, int *fd)
 	/* not opened yet */
 	if (file.inode == 0 && lock->spec->name != NULL && stat(lock->spec->name, &named) == 0)
 		file = (struct identity){named.st_dev, named.st_ino};
+	if (!open_fds_may_inherit(&file, own))
+		return NESTING_NONE;
 	open_fds_of(&open_fds, getpid());
 	for (size_t i = 0; i < open_fds.count && nesting <= NESTING_AGAIN; i++) {
 		/* The slot of a flock is two locks, of which the shared flock says no more than the

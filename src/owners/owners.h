@@ -176,6 +176,12 @@ int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_
  * PID is by then.  WALK: as in search_terms. */
 bool owners_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk);
 
+/* ---- record_owners.c ---- */
+
+/* Is LOCK, made of files, one that names no process, and has it been so for AGE ns?  Nothing but
+ * the lock is read: a process that has it under flock(2) is not looked for. */
+bool record_names_nobody(const struct lock *lock, int64_t age);
+
 /* ---- owner_text.c: a holder in words ---- */
 
 enum { OWNER_COMMAND_COLUMNS = 60 }; /* of a command in a message */

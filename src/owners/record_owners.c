@@ -381,6 +381,19 @@ static enum look record_add(struct owners *found, const struct lock *lock, struc
 	return look;
 }
 
+bool record_names_nobody(const struct lock *lock, int64_t age)
+{
+	struct probe probe;
+	struct error ignored;
+	const struct lock_info *info = &probe.info;
+	const bool nobody = probe_open(&probe, lock->spec, &ignored) == 0 && info->there &&
+	                    info->legible && info->record.pid <= 0 &&
+	                    clock_realtime() - (int64_t)info->status.st_mtim.tv_sec * SECOND > age;
+
+	probe_close(&probe);
+	return nobody;
+}
+
 /* ---- does a process hold it? ---- */
 
 /* The descriptor by which process PID has the lock of INFO under flock(2); -1: none. */
@@ -445,6 +458,17 @@ static bool record_verify(const struct lock *lock, pid_t pid, struct fd_walk *wa
 	return holds && is_proven(lock, pid);
 }
 
+/* May this process have inherited a descriptor on the object of PROBE, which is another opening of
+ * LOCK?  If so, /proc tells more. */
+static bool may_inherit(const struct probe *probe, const struct lock *lock)
+{
+	const struct stat *status = &probe->info.status;
+	const struct identity object = {status->st_dev, status->st_ino};
+	const int own[] = {lock->fd, probe->info.object};
+
+	return probe->info.there && probe->info.object >= 0 && open_fds_may_inherit(&object, own);
+}
+
 /* The descriptor by which this process has LOCK under flock(2): it runs under the lock, and has
  * inherited it.  Root or this process's user must own the lock: its name may be a link to a file
  * that is flocked for another purpose. */
@@ -454,7 +478,7 @@ static enum nesting record_nesting(const struct lock *lock, int *fd)
 	struct error ignored;
 
 	*fd = -1;
-	if (probe_open(&probe, lock->spec, &ignored) == 0 && probe.info.there &&
+	if (probe_open(&probe, lock->spec, &ignored) == 0 && may_inherit(&probe, lock) &&
 	    owner_trusted(&probe.info.status, getpid()))
 		*fd = flocked_fd(&probe.info, getpid());
 	probe_close(&probe);

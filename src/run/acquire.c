@@ -208,11 +208,12 @@ COLD static void say_left_behind(const struct acquisition *acquisition, const st
 	struct error error;
 	char since[32];
 
+	if (!record_names_nobody(lock, LEFT_BEHIND))
+		return;
 	if (owners_look(&found, lock, &terms, &error) != 0)
 		return;
 	holder = found.holders > 0 ? &found.list[0] : NULL;
-	if (holder != NULL && holder->doubt == DOUBT_NOBODY && holder->touched > 0 &&
-	    clock_realtime() - holder->touched > LEFT_BEHIND) {
+	if (holder != NULL && holder->doubt == DOUBT_NOBODY && holder->touched > 0) {
 		moment_text(holder->touched, since, sizeof since);
 		complain("%s: waiting: the lock names no process, and its last sign of life was "
 			 "%s; if nobody holds it, remove it, or use --stale",

@@ -14,6 +14,7 @@
 #include "run/keeper_client.h"
 #include "sys/deadline.h"
 #include "sys/files.h"
+#include "sys/listeners.h"
 #include "sys/process.h"
 
 /* Is the process at the other end of CONNECTION the one that ID names?  Any process may listen on a
@@ -101,7 +102,6 @@ int keeper_answer(char *answer, char **text, struct error *error)
 struct own_search {
 	const char *question;
 	struct own_hold *hold;
-	char asked[HOLD_ID_SIZE]; /* each connection to a socket is listed, under its name */
 	struct deadline deadline;
 };
 
@@ -126,9 +126,11 @@ static bool is_worth_asking(pid_t pid)
 	       is_ours(begun.holds_for);
 }
 
-static bool ask_for_owner(const char *text, const struct hold_id *id, void *context)
+static bool ask_for_owner(const char *name, void *context)
 {
 	struct own_search *search = context;
+	struct hold_id id;
+	const char *text = hold_id_of_socket(name, &id);
 	struct error ignored;
 	char answer[KEEPER_MESSAGE + 1] = "";
 	int connection;
@@ -137,10 +139,9 @@ static bool ask_for_owner(const char *text, const struct hold_id *id, void *cont
 
 	if (deadline_left(&search->deadline) == 0)
 		return false;
-	if (strcmp(text, search->asked) == 0 || !is_worth_asking(id->pid))
+	if (text == NULL || !is_worth_asking(id.pid))
 		return true;
-	snprintf(search->asked, sizeof search->asked, "%s", text);
-	connection = keeper_connect(text, id, 1, &ignored);
+	connection = keeper_connect(text, &id, 1, &ignored);
 	if (connection < 0)
 		return true;
 	send(connection, search->question, strlen(search->question), MSG_NOSIGNAL);
@@ -169,6 +170,6 @@ bool own_hold_find(const struct lock *lock, struct own_hold *hold)
 	    hold_lock_name(lock->spec->name, name, &ignored) != 0)
 		return false;
 	snprintf(question, sizeof question, KEEPER_OWNER " %s %s", lock->spec->method->name, name);
-	hold_id_each(ask_for_owner, &search);
+	listeners_each(ask_for_owner, &search);
 	return hold->owner != 0;
 }

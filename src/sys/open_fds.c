@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -289,6 +290,34 @@ void open_fds_forget(struct open_fds *open_fds)
 {
 	free(open_fds->list);
 	*open_fds = (struct open_fds){0};
+}
+
+/* select(2) ignores the numbers behind the end of this process's table of descriptors; FD, which is
+ * not open, is an error before it.  (poll(2) would ask a FUSE server that may be hung.) */
+static bool is_behind_table(int fd)
+{
+	struct timeval no_time = {0, 0};
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	return select(fd + 1, &set, NULL, NULL, &no_time) == 0;
+}
+
+bool open_fds_may_inherit(const struct identity *file, const int own[2])
+{
+	enum { STEP = 64 }; /* the size of a small table */
+	struct identity one;
+
+	for (int fd = 0; fd < FD_SETSIZE; fd++) {
+		if (fcntl(fd, F_GETFD) < 0) {
+			if (fd % STEP == 0 && is_behind_table(fd))
+				return false;
+		} else if (fd != own[0] && fd != own[1] &&
+			   open_fds_identify(fd, "", AT_EMPTY_PATH, &one) && same_file(&one, file))
+			return true;
+	}
+	return true;
 }
 
 int open_fds_same_description(pid_t p, int a, pid_t q, int b)

@@ -344,6 +344,14 @@ from_within() {
 	[ "$status" -eq 0 ] && [ -e ran ] || complain "$status: $err"
 }
 
+@test "the hold of an ancestor is found also where a sandbox lets no process ask the kernel for sockets" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	from_within l 'timeout 60 strace -qq -o trace -e trace=socket,openat -e inject=socket:error=EAFNOSUPPORT:when=1 "$0" l touch ran'
+	[ "$status" -eq 64 ] && [[ $err == *"held by your own process $owner ($id)"* ]] || complain "$status: $err"
+	grep -q 'AF_NETLINK.*INJECTED' trace || complain "$(cat trace)"
+}
+
 @test "what another process has, or a part of the lock, or a slot, is waited for" {
 	hold l
 	start waiter "$SEMLOCK" l true

@@ -20,6 +20,20 @@ at_once() {
 	refused 64 "which this command has inherited" "$SEMLOCK" k "$SEMLOCK" l "$SEMLOCK" l true
 }
 
+# semlock asks for its descriptors up to the end of the kernel's table, which has 64 numbers and doubles.
+@test "an inherited lock is found at any number, also of thousands" {
+	local number
+	for number in 0 3 63 64 65 127 128 200 256 1000 1023 1024 3000; do
+		[ $number -lt "$(ulimit -n)" ] || continue
+		for last in "" "$((number + 70))"; do # one more that is open: the table may be larger
+			[ "${last:-0}" -lt "$(ulimit -n)" ] || continue
+			# shellcheck disable=SC2016 # that shell's
+			refused 64 "held by descriptor $number, which this command has inherited" bash -c '
+				eval "exec $1<>l ${2:+$2</dev/null}" && "$0" $1 && exec timeout 60 "$0" l true' "$SEMLOCK" $number $last
+		done
+	done
+}
+
 @test "a command that is told who holds its own lock is not named itself, but what supervises it" {
 	if under_valgrind; then skip "valgrind is the program that is named"; fi
 	for way in "-m flock" "-m flock -o" "-m posix" "-m mkdir"; do

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "sys/listeners.h"
+
+/* ---- the kernel is asked: sock_diag(7); its <linux/unix_diag.h> is not everywhere ---- */
+
+enum {
+	NETLINK_DIAG = 4,
+	DIAG_BY_FAMILY = 20,
+	MESSAGE_DONE = 3,
+	REQUEST_DUMP = 0x301,
+	STATE_LISTENS = 10,
+	SHOW_NAME = 1,
+	PART_NAME = 0
+};
+
+struct message {
+	uint32_t length; /* with this */
+	uint16_t type, flags;
+	uint32_t sequence, port;
+};
+
+struct question {
+	struct message message;
+	uint8_t family, protocol;
+	uint16_t unused;
+	uint32_t states, inode, show, cookie[2];
+};
+
+/* It is followed by parts, of which each begins with its length and type, at a multiple of four. */
+struct answer {
+	struct message message;
+	uint8_t family, type, state, unused;
+	uint32_t inode, cookie[2];
+};
+
+struct part {
+	uint16_t length, type;
+};
+
+enum { NAME_SIZE = sizeof((struct sockaddr_un *)NULL)->sun_path };
+
+static size_t aligned(size_t length)
+{
+	return (length + 3) & ~(size_t)3;
+}
+
+/* Look for an abstract name among the SIZE bytes of PARTS.  Returns false if there is none. */
+static bool read_name(const char *parts, size_t size, char name[NAME_SIZE])
+{
+	struct part part;
+
+	for (size_t at = 0; at + sizeof part < size; at += aligned(part.length)) {
+		memcpy(&part, parts + at, sizeof part);
+		if (part.length <= sizeof part || part.length > size - at)
+			return false;
+		if (part.type != PART_NAME)
+			continue;
+		if (parts[at + sizeof part] != '\0' || part.length - sizeof part > NAME_SIZE)
+			return false;
+		memcpy(name, parts + at + sizeof part + 1, part.length - sizeof part - 1);
+		name[part.length - sizeof part - 1] = '\0';
+		return true;
+	}
+	return false;
+}
+
+/* How far the answer has come. */
+enum progress { GOES_ON, IS_WHOLE, REFUSED };
+
+/* A piece of the answer, of SIZE bytes. */
+static enum progress see_piece(const char *piece, size_t size,
+    bool (*see)(const char *name, void *context), void *context)
+{
+	char name[NAME_SIZE];
+	struct message message;
+
+	for (size_t at = 0; at + sizeof message <= size; at += aligned(message.length)) {
+		memcpy(&message, piece + at, sizeof message);
+		if (message.type == MESSAGE_DONE)
+			return IS_WHOLE;
+		if (message.type != DIAG_BY_FAMILY || message.length < sizeof(struct answer) ||
+		    message.length > size - at)
+			return REFUSED;
+		if (read_name(piece + at + sizeof(struct answer),
+			message.length - sizeof(struct answer), name) &&
+		    !see(name, context))
+			return IS_WHOLE;
+	}
+	return GOES_ON;
+}
+
+/* Returns false if the kernel does not tell, or a sandbox does not let it. */
+static bool each_by_diag(bool (*see)(const char *name, void *context), void *context)
+{
+	const struct question question = {
+	    .message = {sizeof question, DIAG_BY_FAMILY, REQUEST_DUMP, 0, 0},
+	    .family = AF_UNIX,
+	    .states = 1 << STATE_LISTENS,
+	    .show = SHOW_NAME,
+	};
+	const int kernel = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_DIAG);
+	enum progress progress = REFUSED;
+	char piece[8192];
+	ssize_t got;
+
+	if (kernel < 0)
+		return false;
+	if (send(kernel, &question, sizeof question, 0) == (ssize_t)sizeof question)
+		progress = GOES_ON;
+	while (progress == GOES_ON) { /* the kernel has each piece ready when it is asked for */
+		got = recv(kernel, piece, sizeof piece, MSG_DONTWAIT);
+		progress = got > 0 ? see_piece(piece, (size_t)got, see, context) : REFUSED;
+	}
+	close(kernel);
+	return progress == IS_WHOLE;
+}
+
+/* ---- /proc/net/unix: every socket, of thousands ---- */
+
+/* "Num RefCount Protocol Flags Type St Inode @NAME" */
+static void each_by_procfs(bool (*see)(const char *name, void *context), void *context)
+{
+	FILE *sockets = fopen("/proc/net/unix", "re");
+	char line[512], name[NAME_SIZE + 1];
+	bool goes_on = sockets != NULL;
+	unsigned flags;
+
+	while (goes_on && fgets(line, sizeof line, sockets) != NULL)
+		if (sscanf(line, "%*s %*s %*s %x %*s %*s %*s @%108s", &flags, name) == 2 &&
+		    flags == 0x10000) /* others are connections to a socket, under its name */
+			goes_on = see(name, context);
+	if (sockets != NULL)
+		fclose(sockets);
+}
+
+void listeners_each(bool (*see)(const char *name, void *context), void *context)
+{
+	if (!each_by_diag(see, context))
+		each_by_procfs(see, context);
+}
