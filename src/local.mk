@@ -75,10 +75,12 @@ SEMLOCK_PARTS_SOURCES = \
 	src/run/caller_lines.c src/run/caller_lines.h \
 	src/run/front.c src/run/front.h \
 	src/run/hold.c src/run/hold.h \
+	src/run/hold_names.c src/run/hold_names.h \
 	src/run/hold_owner.c src/run/hold_owner.h \
 	src/run/hold_time.c src/run/hold_time.h \
 	src/run/keeper.c src/run/keeper.h \
 	src/run/keeper_client.c src/run/keeper_client.h \
+	src/run/keeper_state.c src/run/keeper_state.h \
 	src/run/log.c src/run/log.h \
 	src/run/notes.c src/run/notes.h \
 	src/run/observer.c src/run/observer.h \

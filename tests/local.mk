@@ -116,7 +116,7 @@ LOCAL_BATS = \
 	tests/methods/fuse.bats \
 	tests/fuzz/fuzz.bats \
 	tests/run/group-kill.bats \
-	tests/run/detach.bats tests/run/detach-kills.bats tests/run/keep-place.bats tests/run/hold.bats \
+	tests/run/detach.bats tests/run/detach-kills.bats tests/run/detach-stopped.bats tests/run/keep-place.bats tests/run/hold.bats \
 	tests/run/note.bats \
 	tests/owners/forged.bats \
 	tests/methods/hostile-files.bats \

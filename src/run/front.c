@@ -13,8 +13,8 @@
 
 #include "report/status_fd.h"
 #include "run/front.h"
-#include "run/keeper.h"
 #include "run/keeper_client.h"
+#include "run/keeper_state.h"
 #include "run/observer.h"
 #include "run/outcome.h"
 #include "sys/crash_points.h"
@@ -105,10 +105,35 @@ static int acknowledge(const struct front *front, int status)
 	return EXIT_LOST;
 }
 
-/* The lock is held: say so.  Returns the exit status. */
+/* The holder has ended, as WORDS of the keeper's say: its status, of waitpid(2), and why.  End like
+ * it. */
+static int end_as(const struct front *front, const char *words)
+{
+	char *why;
+	const int status = (int)strtol(words, &why, 10);
+
+	why += strspn(why, " ");
+	if (*why != '\0')
+		complain("%s: %s", front->request->label, why);
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	return outcome_die(&(struct run_outcome){.signal = WTERMSIG(status)},
+	    128 + WTERMSIG(status));
+}
+
+/* The lock is held: say so, unless it has ended since, while this call was stopped.  Returns the
+ * exit status. */
 static int say_ok(const struct front *front, const char *words)
 {
+	const size_t ended = strlen(KEEPER_ENDED " ");
+	char since[KEEPER_MESSAGE + 1];
+	ssize_t got;
+
 	CRASH_POINT("detach.taken");
+	UNINTERRUPTED(got, recv(front->keeper, since, KEEPER_MESSAGE, MSG_DONTWAIT));
+	since[got > 0 ? got : 0] = '\0';
+	if (strncmp(since, KEEPER_ENDED " ", ended) == 0)
+		return end_as(front, since + ended);
 	if (!print_words(words, "the lock is held"))
 		return give_up(front);
 	CRASH_POINT("detach.said");
@@ -152,15 +177,6 @@ static void show_wait(struct waiting *wait, const char *words)
 		observer_start(&wait->show, &wait->lock);
 }
 
-/* The holder has ended with STATUS, of waitpid(2): end like it. */
-static int end_as(int status)
-{
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	return outcome_die(&(struct run_outcome){.signal = WTERMSIG(status)},
-	    128 + WTERMSIG(status));
-}
-
 /* The keeper does not let --resume wait, and says why. */
 static int end_with(const struct request *request, char *answer)
 {
@@ -187,7 +203,7 @@ static int obey(struct waiting *wait, char *message)
 	observer_end();
 	relay_all(front);
 	if (strncmp(message, KEEPER_ENDED " ", ended) == 0)
-		return end_as(atoi(message + ended));
+		return end_as(front, message + ended);
 	if (strncmp(message, KEEPER_WAITING " ", strlen(KEEPER_WAITING " ")) == 0)
 		return say_waiting(wait, message);
 	if (isdigit((unsigned char)*message))

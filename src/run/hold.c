@@ -15,7 +15,7 @@
 
 #include "owners/owners.h"
 #include "run/hold.h"
-#include "run/keeper.h"
+#include "run/keeper_state.h"
 #include "lock/lock.h"
 #include "report/error.h"
 #include "sys/deadline.h"

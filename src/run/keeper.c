@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,10 @@
 #include "sys/crash_points.h"
 #include "sys/files.h"
 #include "sys/process.h"
+
+/* How long a lock is kept for a first call that is stopped before it has said OK.  By then the
+ * others would have passed a waiter that is stopped. */
+#define PATIENCE (5 * SECOND)
 
 /* ---- it begins ---- */
 
@@ -27,6 +30,8 @@ int keeper_begin(struct keeper *keeper, const struct request *request, struct er
 	    .input = -1,
 	    .output = -1,
 	    .front = -1,
+	    .first = getpid(),
+	    .patience = deadline_never(),
 	    .socket = -1,
 	    .errors = -1,
 	    .events = -1,
@@ -40,10 +45,7 @@ int keeper_begin(struct keeper *keeper, const struct request *request, struct er
 		keeper->method = "";
 	if (hold_owner_find(&keeper->owner, request->owner, error) != 0)
 		return -1;
-	/* a directory that is not there: the holder says so */
-	if (hold_lock_name(request->locks[0].name, keeper->lock, error) != 0)
-		keeper->lock[0] = '\0';
-	return 0;
+	return hold_names_list(&keeper->names, request, error);
 }
 
 int keeper_listen(struct keeper *keeper, struct error *error)
@@ -75,205 +77,6 @@ noreturn void keeper_fail(const struct keeper *keeper, const struct error *error
 	_exit(EXIT_SUCCESS);
 }
 
-/* ---- messages ---- */
-
-static void say(int to, const char *text)
-{
-	if (to < 0)
-		return;
-	send(to, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-static void close_one(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-/* Answer CLIENT, and close its connection. */
-static void answer(int *client, int status, const char *text)
-{
-	char message[256];
-
-	snprintf(message, sizeof message, "%d %s", status, text);
-	say(*client, message);
-	close_one(client);
-}
-
-/* ---- how it ends ---- */
-
-const char *hold_end_text(int status)
-{
-	switch (status) {
-	case HOLD_RELEASED:
-		return "released";
-	case HOLD_ORPHANED:
-		return "owner-ended";
-	case HOLD_ABANDONED:
-		return "abandoned";
-	}
-	return NULL;
-}
-
-/* WHY is for the placeholder.  A stopped holder has to run to see it. */
-static void end_holder(struct keeper *keeper, enum hold_end why, const char *reason)
-{
-	const char word = (char)why;
-
-	if (keeper->state >= KEEPER_ENDS)
-		return;
-	keeper->state = KEEPER_ENDS;
-	keeper->verdict = why == HOLD_RELEASED ? EXIT_SUCCESS : EXIT_LOST;
-	snprintf(keeper->reason, sizeof keeper->reason, "%s", reason);
-	write_without_sigpipe(keeper->input, &word, 1);
-	close_one(&keeper->input);
-	kill(keeper->holder, SIGCONT);
-}
-
-/* Nobody reads what the holder says while it waits in a kept place: keep the last line of TEXT, why
- * it fails if it does. */
-static void note_last_line(struct keeper *keeper, char *text)
-{
-	static const char program[] = "semlock: ";
-	char *line;
-
-	line = strrchr(text, '\n');
-	if (line == NULL)
-		return;
-	*line = '\0';
-	line = strrchr(text, '\n');
-	line = line == NULL ? text : line + 1;
-	if (strncmp(line, program, strlen(program)) == 0)
-		line += strlen(program);
-	snprintf(keeper->reason, sizeof keeper->reason, "%.159s", line);
-}
-
-/* What the holder says is read, so that no helper waits for a reader. */
-static void read_errors(struct keeper *keeper)
-{
-	char text[1024];
-	ssize_t got;
-
-	UNINTERRUPTED(got, read(keeper->errors, text, sizeof text - 1));
-	if (got == 0 || (got < 0 && errno != EAGAIN))
-		close_one(&keeper->errors);
-	if (got <= 0)
-		return;
-	text[got] = '\0';
-	if (keeper->state == KEEPER_TAKES)
-		note_last_line(keeper, text);
-}
-
-/* The holder has ended by itself, with STATUS of waitpid(2), while it waited in a kept place. */
-static void note_failure(struct keeper *keeper, int status)
-{
-	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-	const char *reason = "the process that waited for the lock was killed";
-
-	if (keeper->errors >= 0)
-		read_errors(keeper);
-	/* less than that is no failure: such a status says that the lock is busy */
-	keeper->verdict = code >= EXIT_USAGE ? code : EXIT_LOST;
-	if (code >= EXIT_USAGE && keeper->reason[0] != '\0')
-		return;
-	if (code >= 0)
-		reason = "the wait for the lock was given up";
-	snprintf(keeper->reason, sizeof keeper->reason, "%s", reason);
-}
-
-/* The holder has ended by itself, with STATUS of waitpid(2). */
-static void note_end(struct keeper *keeper, int status)
-{
-	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-	const char *reason = "the process that held the lock was killed";
-
-	if (code == EXIT_LOST)
-		reason = "the lock was lost while it was held";
-	else if (code == EXIT_RUNTIMEOUT)
-		reason = "its --run-timeout was over";
-	keeper->verdict = EXIT_LOST;
-	snprintf(keeper->reason, sizeof keeper->reason, "%s", reason);
-}
-
-/* Without an owner there is no end of a memory. */
-static void remember_or_exit(struct keeper *keeper)
-{
-	if (keeper->owner.pid == 0 || hold_owner_ended(&keeper->owner))
-		_exit(EXIT_SUCCESS);
-	keeper->state = KEEPER_REMEMBERS;
-	close_one(&keeper->input);
-	close_one(&keeper->output);
-	close_one(&keeper->errors);
-	close_one(&keeper->events);
-}
-
-/* Tell all that wait for it that the holder has ended, with STATUS of waitpid(2). */
-static void tell_end(struct keeper *keeper, int status)
-{
-	const bool asked_to = keeper->verdict == EXIT_SUCCESS;
-	char message[32];
-
-	if (keeper->known && keeper->front >= 0)
-		answer(&keeper->front, asked_to ? EXIT_LOST : keeper->verdict,
-		    asked_to ? "another call has released it" : keeper->reason);
-	snprintf(message, sizeof message, KEEPER_ENDED " %d", status);
-	say(keeper->front, message);
-	for (size_t i = 0; i < KEEPER_CLIENTS; i++) {
-		if (keeper->clients[i] < 0)
-			continue;
-		if (asked_to && keeper->clients[i] != keeper->releaser)
-			answer(&keeper->clients[i], EXIT_LOST, "another call has released it");
-		else
-			answer(&keeper->clients[i], keeper->verdict, keeper->reason);
-	}
-}
-
-/* The lock was held once, or is. */
-static bool has_held(const struct keeper *keeper)
-{
-	return keeper->news != NULL && strncmp(keeper->news, "OK ", strlen("OK ")) == 0;
-}
-
-/* The holder has ended, which was ASKED for or not.  *STATUS, of waitpid(2), is what the front is
- * told. */
-static void judge_end(struct keeper *keeper, bool asked, int *status)
-{
-	const bool exited = WIFEXITED(*status);
-	const bool lost = exited && WEXITSTATUS(*status) == EXIT_LOST;
-	const bool told = exited && hold_end_text(WEXITSTATUS(*status)) != NULL;
-	/* a hold may have been killed before it was told to end; a waiter cannot be told */
-	const bool killed = keeper->verdict == EXIT_SUCCESS && !told && has_held(keeper);
-
-	if (!asked || lost || killed)
-		note_end(keeper, *status);
-	else if (told)
-		*status = keeper->verdict << 8; /* its own says why the placeholder has ended */
-}
-
-/* The holder has ended, and so the lock is released. */
-static void holder_ended(struct keeper *keeper)
-{
-	const bool asked = keeper->state == KEEPER_ENDS;
-	int status = 0;
-
-	while (waitpid(keeper->holder, &status, 0) < 0 && errno == EINTR)
-		;
-	CRASH_POINT("detach.released");
-	if (keeper->known && !asked && !has_held(keeper))
-		note_failure(keeper, status);
-	else
-		judge_end(keeper, asked, &status);
-	/* No call may connect once others know of the end: it would be cut off without an answer.
-	 */
-	if (asked || !keeper->known)
-		close_one(&keeper->socket);
-	tell_end(keeper, status);
-	if (asked || !keeper->known)
-		_exit(EXIT_SUCCESS);
-	remember_or_exit(keeper);
-}
-
 /* ---- what comes up ---- */
 
 /* Tell WORD, ID and REST to the call that waits, and keep it for the next one. */
@@ -284,11 +87,11 @@ static void tell_news(struct keeper *keeper, const char *word, const char *id, c
 	free(keeper->news);
 	keeper->news = malloc(size);
 	if (keeper->news == NULL) {
-		end_holder(keeper, HOLD_ABANDONED, "no memory");
+		keeper_end_holder(keeper, HOLD_ABANDONED, "no memory");
 		return;
 	}
 	snprintf(keeper->news, size, "%s%s%s", word, id, rest);
-	say(keeper->front, keeper->news);
+	keeper_say(keeper->front, keeper->news);
 }
 
 /* The lock is held: LINE is "OK", and what follows. */
@@ -297,9 +100,10 @@ static void note_taken(struct keeper *keeper, const char *line)
 	if (keeper->state != KEEPER_TAKES)
 		return;
 	keeper->state = keeper->known ? KEEPER_HOLDS : KEEPER_OFFERS;
+	keeper->patience = deadline_after(PATIENCE);
 	tell_news(keeper, "OK id=", keeper->id, line + strlen("OK"));
 	if (keeper->known)
-		close_one(&keeper->front);
+		keeper_close(&keeper->front);
 }
 
 /* The holder has written a line, or has ended. */
@@ -311,7 +115,8 @@ static void hear_holder(struct keeper *keeper)
 
 	UNINTERRUPTED(got, read(keeper->output, line, sizeof line - 1));
 	if (got <= 0) {
-		holder_ended(keeper);
+		if (!keeper_holder_ended(keeper))
+			_exit(EXIT_SUCCESS);
 		return;
 	}
 	line[got] = '\0';
@@ -333,7 +138,21 @@ static void let_front_go(struct keeper *keeper)
 	keeper->known = true;
 	if (keeper->state == KEEPER_OFFERS)
 		keeper->state = KEEPER_HOLDS;
-	close_one(&keeper->front);
+	keeper_close(&keeper->front);
+}
+
+/* The lock came to a first call that has not said OK since.  If that is stopped, nobody knows of
+ * the hold, and nobody may go on for as long: the others go first. */
+static void look_for_front(struct keeper *keeper)
+{
+	struct procfs_stat stat;
+
+	if (keeper->state != KEEPER_OFFERS || deadline_left(&keeper->patience) > 0)
+		return;
+	keeper->patience = deadline_after(PATIENCE);
+	if (process_numbers_ours() && process_stat(keeper->first, &stat) && stat.state == 'T')
+		keeper_end_holder(keeper, HOLD_ABANDONED,
+		    "its turn came while this call was stopped, and has passed");
 }
 
 /* The front has printed OK, or wants the place to be kept, or has ended without that. */
@@ -349,15 +168,15 @@ static void hear_front(struct keeper *keeper)
 	if (strcmp(message, KEEPER_KEEP) == 0) {
 		snprintf(text, sizeof text, KEEPER_WAITING " id=%s", keeper->id);
 		if (keeper->state == KEEPER_TAKES) /* else OK is on its way */
-			say(keeper->front, text);
+			keeper_say(keeper->front, text);
 	} else if (strcmp(message, KEEPER_ACK) == 0)
 		let_front_go(keeper);
 	else if (keeper->known)
-		close_one(&keeper->front); /* a --resume: the place stays as it was */
+		keeper_close(&keeper->front); /* a --resume: the place stays as it was */
 	else
 		/* a front that could not print waits for the release: it has shut down one
 		 * direction */
-		end_holder(keeper, HOLD_ABANDONED, "the call that took it was killed");
+		keeper_end_holder(keeper, HOLD_ABANDONED, "the call that took it was killed");
 }
 
 static bool is_client_of_ours(int client, uid_t *user)
@@ -381,7 +200,7 @@ static void accept_client(struct keeper *keeper)
 		return;
 	if (!is_client_of_ours(client, &user)) {
 		snprintf(text, sizeof text, "this hold belongs to user %lu", (unsigned long)user);
-		answer(&client, EXIT_NOTPERMITTED, text);
+		keeper_reply(&client, EXIT_NOTPERMITTED, text);
 		return;
 	}
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
@@ -389,34 +208,20 @@ static void accept_client(struct keeper *keeper)
 			keeper->clients[i] = client;
 			return;
 		}
-	answer(&client, EXIT_UNAVAILABLE, "too many calls ask for this hold at once");
-}
-
-/* Are these two names of one file? */
-static bool is_one_file(const char *one, const char *other)
-{
-	struct stat of_one, of_other;
-
-	return stat(one, &of_one) == 0 && stat(other, &of_other) == 0 &&
-	       of_one.st_dev == of_other.st_dev && of_one.st_ino == of_other.st_ino;
-}
-
-static bool is_lock(const struct keeper *keeper, const char *name)
-{
-	return strcmp(name, keeper->lock) == 0 || is_one_file(name, keeper->lock);
+	keeper_reply(&client, EXIT_UNAVAILABLE, "too many calls ask for this hold at once");
 }
 
 static void release(struct keeper *keeper, int *client)
 {
 	if (keeper->state == KEEPER_REMEMBERS) {
-		answer(client, keeper->verdict, keeper->reason);
+		keeper_reply(client, keeper->verdict, keeper->reason);
 		_exit(EXIT_SUCCESS);
 	}
 	if (keeper->state == KEEPER_ENDS)
 		return; /* is answered at the end */
 	CRASH_POINT("detach.releasing");
 	keeper->releaser = *client;
-	end_holder(keeper, HOLD_RELEASED,
+	keeper_end_holder(keeper, HOLD_RELEASED,
 	    keeper->state == KEEPER_TAKES ? "the place in the queue is given up; nothing was held"
 					  : "");
 }
@@ -428,22 +233,22 @@ static void resume(struct keeper *keeper, int *client)
 	case KEEPER_TAKES:
 	case KEEPER_OFFERS:
 		if (keeper->front >= 0) {
-			answer(client, EXIT_UNAVAILABLE, "another call waits with this ID");
+			keeper_reply(client, EXIT_UNAVAILABLE, "another call waits with this ID");
 			return;
 		}
 		keeper->front = *client;
 		*client = -1;
 		if (keeper->news != NULL)
-			say(keeper->front, keeper->news);
+			keeper_say(keeper->front, keeper->news);
 		return;
 	case KEEPER_HOLDS:
-		say(*client, keeper->news);
-		close_one(client);
+		keeper_say(*client, keeper->news);
+		keeper_close(client);
 		return;
 	case KEEPER_ENDS: /* is answered at the end */
 		return;
 	case KEEPER_REMEMBERS:
-		answer(client, keeper->verdict, keeper->reason);
+		keeper_reply(client, keeper->verdict, keeper->reason);
 	}
 }
 
@@ -455,9 +260,9 @@ static void tell_owner(const struct keeper *keeper, int *client, const char *que
 
 	if (keeper->state == KEEPER_HOLDS && keeper->owner.pid > 0 && length > 0 &&
 	    strncmp(question, keeper->method, length) == 0 && question[length] == ' ' &&
-	    is_lock(keeper, question + length + 1))
+	    hold_names_have(&keeper->names, question + length + 1))
 		snprintf(text, sizeof text, "%ld", (long)keeper->owner.pid);
-	answer(client, text[0] == '\0' ? EXIT_UNAVAILABLE : EXIT_SUCCESS, text);
+	keeper_reply(client, text[0] == '\0' ? EXIT_UNAVAILABLE : EXIT_SUCCESS, text);
 }
 
 /* CLIENT has asked for something with the words of MESSAGE. */
@@ -474,10 +279,11 @@ static void serve_client(struct keeper *keeper, int *client, char *message)
 	if (lock != NULL && strcmp(message, KEEPER_OWNER) == 0)
 		tell_owner(keeper, client, lock);
 	else if (!releases && !resumes)
-		answer(client, EXIT_UNAVAILABLE, "the hold is of another version of semlock");
-	else if (!is_lock(keeper, lock)) {
-		snprintf(text, sizeof text, "this is the ID of another lock: %.200s", keeper->lock);
-		answer(client, EXIT_USAGE, text);
+		keeper_reply(client, EXIT_UNAVAILABLE, "the hold is of another version of semlock");
+	else if (!hold_names_have(&keeper->names, lock)) {
+		snprintf(text, sizeof text, "this is the ID of another lock: %.200s",
+		    keeper->names.list[0]);
+		keeper_reply(client, EXIT_USAGE, text);
 	} else if (releases)
 		release(keeper, client);
 	else
@@ -495,7 +301,7 @@ static void hear_client(struct keeper *keeper, int *client)
 	if (got <= 0) {
 		if (keeper->releaser == *client)
 			keeper->releaser = -1;
-		close_one(client);
+		keeper_close(client);
 		return;
 	}
 	message[got] = '\0';
@@ -510,7 +316,7 @@ static void discard(int *from)
 
 	UNINTERRUPTED(got, read(*from, bytes, sizeof bytes));
 	if (got == 0 || (got < 0 && errno != EAGAIN))
-		close_one(from);
+		keeper_close(from);
 }
 
 /* ---- the loop ---- */
@@ -530,6 +336,18 @@ static void leave_caller(void)
 		return;
 }
 
+/* For how many ms poll(2) may sleep; -1: without an end. */
+static int longest_sleep(const struct keeper *keeper)
+{
+	const int look = hold_owner_poll_time(&keeper->owner);
+	int front;
+
+	if (keeper->state != KEEPER_OFFERS)
+		return look;
+	front = deadline_poll_time(&keeper->patience);
+	return look >= 0 && look < front ? look : front;
+}
+
 static void sleep_until_event(const struct keeper *keeper, struct pollfd *events)
 {
 	const bool ends = keeper->state == KEEPER_ENDS;
@@ -544,7 +362,7 @@ static void sleep_until_event(const struct keeper *keeper, struct pollfd *events
 	events[ON_EVENTS] = (struct pollfd){alone ? keeper->events : -1, POLLIN, 0};
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
 		events[ON_CLIENTS + i] = (struct pollfd){keeper->clients[i], POLLIN, 0};
-	if (poll(events, ON_CLIENTS + KEEPER_CLIENTS, hold_owner_poll_time(&keeper->owner)) < 0)
+	if (poll(events, ON_CLIENTS + KEEPER_CLIENTS, longest_sleep(keeper)) < 0)
 		for (size_t i = 0; i < ON_CLIENTS + KEEPER_CLIENTS; i++)
 			events[i].revents = 0;
 }
@@ -563,11 +381,13 @@ noreturn void keeper_serve(struct keeper *keeper)
 		if (hold_owner_ended(&keeper->owner) && keeper->state == KEEPER_REMEMBERS)
 			_exit(EXIT_SUCCESS);
 		if (hold_owner_ended(&keeper->owner))
-			end_holder(keeper, HOLD_ORPHANED, "the process that it was for has ended");
+			keeper_end_holder(keeper, HOLD_ORPHANED,
+			    "the process that it was for has ended");
+		look_for_front(keeper);
 		if (events[ON_SOCKET].revents != 0)
 			accept_client(keeper);
 		if (events[ON_ERRORS].revents != 0)
-			read_errors(keeper);
+			keeper_read_errors(keeper);
 		if (events[ON_EVENTS].revents != 0)
 			discard(&keeper->events);
 		for (size_t i = 0; i < KEEPER_CLIENTS; i++)

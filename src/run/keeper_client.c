@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "cli/other_semlock.h"
-#include "run/keeper.h"
 #include "run/keeper_client.h"
+#include "run/keeper_state.h"
 #include "sys/deadline.h"
 #include "sys/files.h"
 #include "sys/listeners.h"

@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "run/keeper.h"
 #include "run/keeper_client.h"
+#include "run/keeper_state.h"
 #include "run/release.h"
 #include "sys/files.h"
 

@@ -13,7 +13,7 @@
 #include "owners/owners.h"
 #include "methods/server/locksmith.h"
 #include "report/status_fd.h"
-#include "run/keeper.h"
+#include "run/keeper_state.h"
 #include "run/run.h"
 #include "run/supervise.h"
 #include "sys/crash_points.h"

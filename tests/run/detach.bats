@@ -50,10 +50,24 @@ holder() {
 	mkdir below
 	(cd below && "$SEMLOCK" --release="$id" ../b)
 	expect_status 0 "$SEMLOCK" -n a true
+	expect_status 0 "$SEMLOCK" -n b true
 	hold -m excl --rm here
 	[ -s here ]
 	expect_status 0 "$SEMLOCK" --release="$id" "$PWD/here"
 	[ ! -e here ]
+}
+
+@test "a hold of several locks is one: each of them names it, and --release ends all" {
+	local name
+	: >other
+	for name in b a c ./c "$PWD/a"; do
+		hold -f a -s -f c -x b
+		refused 64 "the ID of another lock: $PWD/b" "$SEMLOCK" --release="$id" other
+		refused 69 "semlock --release=$id $name" "$SEMLOCK" --replace "$name" true
+		expect_status 0 "$SEMLOCK" --release="$id" "$name"
+		expect_silent
+		expect_status 0 "$SEMLOCK" -n -f a -f b c true
+	done
 }
 
 @test "nothing of the caller's stays open, and the hold is nobody's job: no session, directory or pipe" {
@@ -324,7 +338,7 @@ from_within() {
 }
 
 @test "a process whose ancestor has the lock in the background does not wait for it: 64, with the ID; with -n and -w it is busy" {
-	local method
+	local method lock
 	for method in flock ofd posix excl mkdir symlink; do
 		from_within "-m $method $method.lock" "sh -c '\"\$0\" -m $method $method.lock touch ran; exit \$?' \"\$0\""
 		[ "$status" -eq 64 ] || complain "$method: $status" "$err"
@@ -334,6 +348,12 @@ from_within() {
 	[ "$status" -eq 64 ] && [[ $err == *"held by your own process $owner ($id)"* ]] || complain "$status: $err"
 	from_within l '"$0" --hold=$$ --detach l'
 	[ "$status" -eq 64 ] && [[ $err == *"held by your own process $owner ($id)"* ]] || complain "$status: $err"
+	for lock in first second third; do
+		from_within "-f second -s -f third first" '"$0" '"$lock touch ran"
+		[ "$status" -eq 64 ] && [[ $err == "semlock: $lock: held by your own process $owner ($id): "* ]] || complain "$status: $err"
+		from_within "-f second -s -f third first" '"$0" -f '"$lock another touch ran"
+		[ "$status" -eq 64 ] && [[ $err == *": held by your own process $owner ($id): "* ]] || complain "$status: $err"
+	done
 	from_within l '"$0" -n l touch ran'
 	[ "$status" -eq 1 ] || complain "$status: $err"
 	from_within l '"$0" -w .1 l touch ran'

@@ -109,6 +109,8 @@ gone() {
 	expect_status 1 "$SEMLOCK" -n b true
 	(cd below && "$SEMLOCK" --resume="$id" ../a) >said
 	grep -qx "OK id=$id" said
+	expect_status 0 "$SEMLOCK" --resume="$id" b
+	expect_out "OK id=$id"
 	(cd below && "$SEMLOCK" --release="$id" ../a)
 	expect_status 0 "$SEMLOCK" -n b true
 }

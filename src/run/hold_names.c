@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "owners/hold_id.h"
+#include "run/hold_names.h"
+#include "sys/memory.h"
+
+int hold_names_list(struct hold_names *names, const struct request *request, struct error *error)
+{
+	char name[PATH_MAX + 1];
+	struct error ignored;
+	char *copy;
+
+	names->count = 0;
+	names->list = memory_lasting(request->nlocks * sizeof *names->list);
+	for (unsigned i = 0; names->list != NULL && i < request->nlocks; i++) {
+		/* a directory that is not there: the holder says so */
+		if (hold_lock_name(request->locks[i].name, name, &ignored) != 0)
+			name[0] = '\0';
+		copy = memory_lasting(strlen(name) + 1);
+		if (copy == NULL)
+			break;
+		names->list[names->count++] = strcpy(copy, name);
+	}
+	if (names->count < request->nlocks)
+		return error_plain(error, ERROR_SYSTEM, "no memory");
+	return 0;
+}
+
+static bool is_one_file(const char *one, const char *other)
+{
+	struct stat of_one, of_other;
+
+	return stat(one, &of_one) == 0 && stat(other, &of_other) == 0 &&
+	       of_one.st_dev == of_other.st_dev && of_one.st_ino == of_other.st_ino;
+}
+
+bool hold_names_have(const struct hold_names *names, const char *name)
+{
+	for (unsigned i = 0; i < names->count; i++)
+		if (strcmp(name, names->list[i]) == 0 || is_one_file(name, names->list[i]))
+			return true;
+	return false;
+}

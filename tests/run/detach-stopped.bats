@@ -1,0 +1,180 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --detach and --resume: the call that waits in the foreground is stopped (Ctrl-Z, SIGSTOP) while its turn comes.
+load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/holds
+
+prepare() {
+	holds_prepare
+	new_owner
+}
+tidy() { holds_tidy; }
+
+# busy_lock: another process has lock l
+busy_lock() {
+	rm -f holder.*
+	hold_lock l
+}
+
+# stopped_call SIGNAL ARGS...: PID[call] waits for lock l, and is stopped
+stopped_call() {
+	start call "$SEMLOCK" "${@:2}" l
+	if [[ $2 == --resume* ]]; then
+		eventually test -s call.err # -v: what it waits for
+	else
+		eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
+	fi
+	kill "-$1" "${PID[call]}"
+	"$PROBE" state "${PID[call]}" T
+}
+
+# its_turn: the process in the background has taken lock l
+its_turn() {
+	let_go
+	eventually sh -c '"$0" --who l | grep -q "held .* $1 .*sleep infinity"' "$SEMLOCK" "$owner"
+}
+
+# passed_on: another waiter, who came later, enters in spite of the stopped call
+passed_on() {
+	expect_status 0 "$SEMLOCK" -w 60 l true
+}
+
+@test "a call that is stopped for a moment as its turn comes holds the lock: OK" {
+	local signal
+	for signal in STOP TSTP; do
+		busy_lock
+		stopped_call $signal --hold="$owner" --detach
+		its_turn
+		kill -CONT "${PID[call]}"
+		ended call 0
+		id=$(sed -n 's/^OK id=//p' call.out)
+		expect_status 1 "$SEMLOCK" -n l true
+		expect_status 0 "$SEMLOCK" --release="$id" l
+	done
+}
+
+@test "a call that stays stopped when its turn has come is passed: another one enters; and it says so then: 76" {
+	local signal
+	for signal in STOP TSTP; do
+		busy_lock
+		stopped_call $signal --hold="$owner" --detach --log=log
+		let_go
+		passed_on
+		eventually nothing_but_the_call
+		grep -qF '"outcome": "abandoned"}' log || complain "$(cat log)"
+		kill -CONT "${PID[call]}"
+		ended call 76
+		[ ! -s call.out ] || complain "it said $(cat call.out)"
+		[ "$(cat call.err)" = "semlock: l: its turn came while this call was stopped, and has passed" ] ||
+			complain "$(cat call.err)"
+		rm log
+	done
+}
+
+# nothing_but_the_call: of the hold no process is left
+nothing_but_the_call() {
+	[ "$(pgrep -f -- "--hold=$owner --detach")" = "${PID[call]}" ]
+}
+
+@test "the same with a place that was to be kept: no place is left that nobody knows of" {
+	busy_lock
+	stopped_call STOP --hold="$owner" --detach --keep-place -w 60
+	let_go
+	passed_on
+	kill -CONT "${PID[call]}"
+	ended call 76
+	[ ! -s call.out ] || complain "it said $(cat call.out)"
+	eventually nothing_left
+	expect_free l
+}
+
+@test "a call whose time is up while it is stopped says WAITING when it goes on, and the place was kept" {
+	busy_lock
+	stopped_call STOP --hold="$owner" --detach --keep-place -w 0.5
+	start later "$SEMLOCK" l touch ran
+	eventually sh -c '"$0" --who l | grep -q "2 waiting"' "$SEMLOCK"
+	"$PROBE" pause 700
+	kill -CONT "${PID[call]}"
+	ended call 1
+	id=$(sed -n 's/^WAITING id=//p' call.out)
+	let_go
+	expect_status 0 "$SEMLOCK" --resume="$id" -w 60 l
+	[ ! -e ran ]
+	expect_status 0 "$SEMLOCK" --release="$id" l
+	ended later 0
+}
+
+@test "a --resume that is stopped as its turn comes: the caller has the ID, and the lock is held; it says OK when it goes on" {
+	busy_lock
+	expect_status 1 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0 l
+	id=${out#WAITING id=}
+	stopped_call STOP --resume="$id" -v
+	its_turn
+	expect_status 1 "$SEMLOCK" -w 6 l true
+	expect_status 0 "$SEMLOCK" --resume="$id" l
+	kill -CONT "${PID[call]}"
+	ended call 0
+	[ "$(cat call.out)" = "OK id=$id" ]
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
+@test "a call that is killed while it is stopped leaves no lock and no place: waiting, at its turn, and after that has passed" {
+	local when
+	for when in waiting turn passed; do
+		busy_lock
+		stopped_call STOP --hold="$owner" --detach
+		case $when in
+		turn) its_turn ;;
+		passed) let_go && passed_on ;;
+		esac
+		kill -KILL "${PID[call]}"
+		ended call 137
+		eventually nothing_left
+		[ $when != waiting ] || let_go
+		expect_free l
+	done
+}
+
+@test "a --resume that is killed while it is stopped leaves the place, and what it has come to, as it was" {
+	local id
+	busy_lock
+	expect_status 1 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0 l
+	id=${out#WAITING id=}
+	stopped_call STOP --resume="$id" -v
+	kill -KILL "${PID[call]}"
+	ended call 137
+	eventually sh -c '[ "$("$0" --resume="$1" -n l)" = "WAITING id=$1" ]' "$SEMLOCK" "$id"
+	stopped_call STOP --resume="$id" -v
+	its_turn
+	kill -KILL "${PID[call]}"
+	ended call 137
+	expect_status 0 "$SEMLOCK" --resume="$id" l
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
+@test "PID that is killed while the call is stopped at its turn: nothing is left, and it says so when it goes on: 76" {
+	busy_lock
+	stopped_call STOP --hold="$owner" --detach
+	its_turn
+	kill_owner
+	expect_status 0 "$SEMLOCK" -w 60 l true
+	kill -CONT "${PID[call]}"
+	ended call 76
+	[ ! -s call.out ] || complain "it said $(cat call.out)"
+	[ "$(cat call.err)" = "semlock: l: the process that it was for has ended" ] || complain "$(cat call.err)"
+	eventually nothing_left
+}
+
+@test "a hold that is released while its call is stopped at its turn: no OK, and 76" {
+	busy_lock
+	stopped_call STOP --hold="$owner" --detach
+	its_turn
+	capture "$SEMLOCK" --who l
+	[[ $out =~ --release=([0-9a-f-]+) ]] || complain "$out"
+	expect_status 0 "$SEMLOCK" --release="${BASH_REMATCH[1]}" l
+	expect_status 0 "$SEMLOCK" -n l true
+	kill -CONT "${PID[call]}"
+	ended call 76
+	[ ! -s call.out ] || complain "it said $(cat call.out)"
+	[ "$(cat call.err)" = "semlock: l: another call has released it" ] || complain "$(cat call.err)"
+}
