@@ -97,8 +97,8 @@ static void become_holder(struct detachment *detachment, const struct channels *
 	detachment->is_front = false;
 }
 
-/* In the keeper's process: fork the holder.  Returns 0 in the holder, or -1 with ERROR filled, also
- * there; the keeper does not return, unless it fails. */
+/* In the keeper's process: fork the holder (H2).  Returns 0 in the holder, or -1 with ERROR filled,
+ * also there; the keeper does not return, unless it fails. */
 static int split_off(struct detachment *detachment, const struct request *request,
     const struct channels *channels, struct keeper *keeper, struct error *error)
 {
@@ -151,7 +151,8 @@ int detach_start(struct detachment *detachment, const struct request *request, s
 	int status;
 	pid_t pid;
 
-	/* first, or what is opened here would be taken for the caller's */
+	/* the list first, or what is opened here would be taken for the caller's; PID's end is
+	 * watched before the fork, or another process might have its number by then (H1) */
 	if (caller_fds_list(&detachment->caller, error) != 0 ||
 	    keeper_begin(&keeper, request, error) != 0 || make_channels(&channels, error) != 0)
 		return -1;

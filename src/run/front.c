@@ -94,17 +94,6 @@ static int give_up(const struct front *front)
 	return EXIT_SYSTEM;
 }
 
-/* The caller knows the ID: from now on the end of this call ends nothing.  Returns STATUS, or
- * EXIT_LOST. */
-static int acknowledge(const struct front *front, int status)
-{
-	if (is_resumed(front) ||
-	    send(front->keeper, KEEPER_ACK, strlen(KEEPER_ACK), MSG_NOSIGNAL) > 0)
-		return status;
-	complain("%s: the process that holds it has been killed", front->request->label);
-	return EXIT_LOST;
-}
-
 /* The holder has ended, as WORDS of the keeper's say: its status, of waitpid(2), and why.  End like
  * it. */
 static int end_as(const struct front *front, const char *words)
@@ -119,6 +108,29 @@ static int end_as(const struct front *front, const char *words)
 		return WEXITSTATUS(status);
 	return outcome_die(&(struct run_outcome){.signal = WTERMSIG(status)},
 	    128 + WTERMSIG(status));
+}
+
+/* The caller knows the ID: from now on the end of this call ends nothing.  A hold that ends at this
+ * moment does not know that: wait for the answer.  Returns STATUS, or that of the end. */
+static int acknowledge(const struct front *front, int status)
+{
+	const size_t ended = strlen(KEEPER_ENDED " ");
+	char message[KEEPER_MESSAGE + 1];
+	ssize_t got;
+
+	if (is_resumed(front))
+		return status;
+	send(front->keeper, KEEPER_ACK, strlen(KEEPER_ACK), MSG_NOSIGNAL);
+	do {
+		UNINTERRUPTED(got, recv(front->keeper, message, KEEPER_MESSAGE, 0));
+		message[got > 0 ? got : 0] = '\0';
+		if (strcmp(message, KEEPER_KNOWN) == 0)
+			return status;
+		if (strncmp(message, KEEPER_ENDED " ", ended) == 0)
+			return end_as(front, message + ended);
+	} while (got > 0);
+	complain("%s: the process that holds it has been killed", front->request->label);
+	return EXIT_LOST;
 }
 
 /* The lock is held: say so, unless it has ended since, while this call was stopped.  Returns the

@@ -3,12 +3,12 @@
  * has started that, or --resume.  It shows the wait, and prints OK, or WAITING when its -w is over
  * and the place is kept.
  *
- *	first call	WAITS ... OK -> prints it, ACK; or the time is up: KEEP -> WAITING -> prints
- *it, ACK
+ *	first call	WAITS ... OK -> prints it, ACK, KNOWN; or the time is up: KEEP, WAITING ->
+ *			prints that, ACK, KNOWN
  *	--resume	WAITS ... OK -> prints it;      or the time is up: prints WAITING
  *
  * The end of the first call before its ACK ends the hold, or the place: the caller does not know
- *the ID.  The end of a --resume changes nothing. */
+ * the ID.  The end of a --resume changes nothing. */
 #ifndef SEMLOCK_RUN_FRONT_H
 #define SEMLOCK_RUN_FRONT_H
 

@@ -62,8 +62,9 @@ static void end_as_by_term(void)
 	kill(getpid(), SIGTERM);
 }
 
-/* Standard input that cannot be hung up (closed, /dev/null, a plain file) does not end the wait. If
- * the lock is taken at this moment, SIGTERM is passed on to the placeholder. */
+/* The end of the input or of the owner ends the wait (H3); in the background these are the
+ * keeper's. Standard input that cannot be hung up (closed, /dev/null, a plain file) does not end
+ * the wait. If the lock is taken at this moment, SIGTERM is passed on to the placeholder. */
 static void *end_wait(void *of)
 {
 	const struct hold *hold = of;
@@ -200,7 +201,8 @@ noreturn void hold_until_end(struct hold *hold)
 		signal(SIGTERM, SIG_DFL);
 		sigprocmask(SIG_UNBLOCK, &term, NULL);
 	}
-	if (!input_will_end()) {
+	/* the keeper may have ended it already, and has written why */
+	if (hold->caller == NULL && !input_will_end()) {
 		complain(NO_INPUT);
 		_exit(EXIT_USAGE);
 	}

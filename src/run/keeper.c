@@ -134,6 +134,8 @@ static void hear_holder(struct keeper *keeper)
 /* The first call has printed OK or WAITING: the caller knows the ID. */
 static void let_front_go(struct keeper *keeper)
 {
+	CRASH_POINT("detach.acknowledged");
+	keeper_say(keeper->front, KEEPER_KNOWN);
 	CRASH_POINT("detach.held");
 	keeper->known = true;
 	if (keeper->state == KEEPER_OFFERS)
@@ -142,7 +144,7 @@ static void let_front_go(struct keeper *keeper)
 }
 
 /* The lock came to a first call that has not said OK since.  If that is stopped, nobody knows of
- * the hold, and nobody may go on for as long: the others go first. */
+ * the hold, and nobody may go on for as long: the turn passes (H9). */
 static void look_for_front(struct keeper *keeper)
 {
 	struct procfs_stat stat;
@@ -155,7 +157,7 @@ static void look_for_front(struct keeper *keeper)
 		    "its turn came while this call was stopped, and has passed");
 }
 
-/* The front has printed OK, or wants the place to be kept, or has ended without that. */
+/* The front has printed OK, or wants the place to be kept, or has ended without that (H5). */
 static void hear_front(struct keeper *keeper)
 {
 	char message[16], text[HOLD_ID_SIZE + 16];
@@ -211,6 +213,7 @@ static void accept_client(struct keeper *keeper)
 	keeper_reply(&client, EXIT_UNAVAILABLE, "too many calls ask for this hold at once");
 }
 
+/* The holder is told to end, and CLIENT is answered when it has (H7). */
 static void release(struct keeper *keeper, int *client)
 {
 	if (keeper->state == KEEPER_REMEMBERS) {
@@ -380,7 +383,7 @@ noreturn void keeper_serve(struct keeper *keeper)
 			hear_holder(keeper);
 		if (hold_owner_ended(&keeper->owner) && keeper->state == KEEPER_REMEMBERS)
 			_exit(EXIT_SUCCESS);
-		if (hold_owner_ended(&keeper->owner))
+		if (hold_owner_ended(&keeper->owner)) /* H6 */
 			keeper_end_holder(keeper, HOLD_ORPHANED,
 			    "the process that it was for has ended");
 		look_for_front(keeper);

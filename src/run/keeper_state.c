@@ -199,6 +199,7 @@ bool keeper_holder_ended(struct keeper *keeper)
 	const bool asked = keeper->state == KEEPER_ENDS;
 	int status = 0;
 
+	/* until it has ended, the next one cannot enter: no call is answered before (H8) */
 	while (waitpid(keeper->holder, &status, 0) < 0 && errno == EINTR)
 		;
 	CRASH_POINT("detach.released");

@@ -26,8 +26,10 @@ enum { KEEPER_MESSAGE = PATH_MAX + 64 };
  * WAITING id=ID. */
 #define KEEPER_KEEP "KEEP"
 #define KEEPER_WAITING "WAITING"
-/* From the front: OK, or WAITING, has been printed. */
+/* From the front: OK, or WAITING, has been printed.  The answer is KNOWN, and from then on the end
+ * of the front ends nothing; or ENDED, if the hold ends already. */
 #define KEEPER_ACK "ACK"
+#define KEEPER_KNOWN "KNOWN"
 /* From --release: the name of one of the locks, of hold_lock_name(), follows.  The answer is an
  * exit status and a text: why, or with 0 what there was to say, if anything. */
 #define KEEPER_RELEASE "RELEASE"

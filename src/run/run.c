@@ -47,7 +47,8 @@ static bool is_held_by_semlock(const struct request *request)
 
 static bool dies_with_semlock(const struct request *request)
 {
-	/* the keeper of a hold in the background knows the holder alone */
+	/* the keeper of a hold in the background knows the holder alone, whose end is to be that of
+	 * the placeholder (H4) */
 	return is_held_by_semlock(request) || request->spec.method->family == ON_SERVER ||
 	       request->detach;
 }

@@ -460,12 +460,12 @@ from_within() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
-# Points: keeper, before the holder is there; taken, before OK is printed; said, OK is printed; held, the keeper knows;
-# releasing; released.
+# Points: keeper, before the holder is there; taken, before OK is printed; said, OK is printed; acknowledged, the keeper has
+# heard that; held, the call has heard that; releasing; released.
 @test "killed between any two steps: no hold is left without a caller that knows, and the next one enters" {
 	local point
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
-	for point in detach.keeper detach.taken detach.said; do
+	for point in detach.keeper detach.taken detach.said detach.acknowledged; do
 		for method in flock excl; do
 			capture env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="$owner" --detach -m $method l
 			[ "$status" -ne 0 ] || complain "$point: status 0"

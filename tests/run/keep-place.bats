@@ -276,12 +276,13 @@ gone() {
 	resumed "OK id=$id" l
 }
 
-# Points: waited, before WAITING is printed; placed, it is printed; held, the keeper knows.
+# Points: waited, before WAITING is printed; placed, it is printed; acknowledged, the keeper has heard that; held, the call
+# has heard that.
 @test "killed between any two steps of a time-out: no place is left that nobody knows of" {
 	local point
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
 	hold_lock l
-	for point in detach.keeper detach.waited detach.placed detach.held; do
+	for point in detach.keeper detach.waited detach.placed detach.acknowledged detach.held; do
 		capture env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 l
 		waiting l 0
 	done
