@@ -60,6 +60,22 @@ lost_by() {
 	served 10
 }
 
+@test "a server that was away for longer than the waiters' leases: they keep their places for a lease from its start" {
+	without_leak_check
+	hold_lock --ttl=60 "$URL"
+	queue_up 2 --ttl=10 "$URL"
+	first=$(helper_of 1)
+	pg_signal one INT
+	kill -STOP "$first"
+	"$PROBE" pause 10500
+	postgresql_start one
+	back() { [ "$(sql "SELECT count(*) FROM semlock.place WHERE token IS NULL AND boot = pg_postmaster_start_time()")" -eq 1 ]; }
+	eventually back
+	let_go
+	kill -CONT "$first"
+	served 2
+}
+
 kept_without_session() {
 	rm -f holder.up holder.down
 	hold_lock --ttl="$ttl" "${LOCK/nightly/nightly$ttl}" || return

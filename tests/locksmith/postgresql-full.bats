@@ -67,6 +67,75 @@ times=3
 	served 8
 }
 
+@test "a waiter whose session is ended, and for which the server has no other, asks once a second at first, and keeps its place" {
+	cron
+	sql "CREATE ROLE other LOGIN IN ROLE cron"
+	other=${URL/cron@/other@}
+	expect_status 0 "$SEMLOCK" "$URL" true
+	hold_lock "$other"
+	start first "$SEMLOCK" --ttl=60 "$URL" sh -c 'echo first >>order'
+	eventually waiting 1
+	start second "$SEMLOCK" --ttl=60 "$other" sh -c 'echo second >>order'
+	eventually waiting 2
+	sql "ALTER ROLE cron CONNECTION LIMIT 0"
+	: >"$PG_HOME/one.log"
+	sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'cron'"
+	# Five seconds between two tries, with a quarter of spread, would be 18 seconds for six.
+	began=$(now)
+	eventually sh -c '[ "$(grep -c "FATAL:  too many connections" "$1")" -ge 6 ]' - "$PG_HOME/one.log"
+	[ $(($(now) - began)) -lt 18000000000 ] || complain "after $(($(now) - began)) ns"
+	sql "ALTER ROLE cron CONNECTION LIMIT -1"
+	back() { [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE usename = 'cron'")" -ge 1 ]; }
+	eventually back
+	let_go
+	ended first 0
+	ended second 0
+	[ "$(tr '\n' ' ' <order)" = "first second " ] || complain "$(cat order)"
+}
+
+@test "waiters that the server has no session for, for longer than their lease, come back to their places" {
+	cron
+	sql "CREATE ROLE other LOGIN IN ROLE cron"
+	other=${URL/cron@/other@}
+	expect_status 0 "$SEMLOCK" "$URL" true
+	hold_lock "$other"
+	queue_up 2 --ttl=4 "$URL"
+	sql "ALTER ROLE cron CONNECTION LIMIT 0"
+	sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'cron'"
+	lapsed() { [ "$(sql "SELECT count(*) FROM semlock.place WHERE until < clock_timestamp()")" -eq 2 ]; }
+	eventually lapsed
+	# They are not shown, nor counted, and one that comes later is in front of them until they are back.
+	start 3 "$SEMLOCK" "$other" sh -c "echo 3 \$SEMLOCK_TOKEN >>order"
+	eventually waiting 3
+	expect_status 1 "$SEMLOCK" --who "$other"
+	grep -q "held, 1 waiting" <<<"$out" || complain "$out"
+	sql "ALTER ROLE cron CONNECTION LIMIT -1"
+	back() { [ "$(sql "SELECT count(*) FROM semlock.place WHERE token IS NULL AND until > clock_timestamp()")" -eq 3 ]; }
+	eventually back
+	let_go
+	served 3
+}
+
+@test "a place that lapsed is in nobody's way, and is removed in the end" {
+	hold_lock "$URL"
+	queue_up 1 --ttl=4 "$URL"
+	kill -STOP "${PID[1]}" "$(inner 1)" "$(helper_of 1)"
+	lapsed() { [ "$(sql "SELECT count(*) FROM semlock.place WHERE until < clock_timestamp()")" -eq 1 ]; }
+	eventually lapsed
+	start 2 "$SEMLOCK" "$URL" true
+	eventually waiting 2
+	let_go
+	ended 2 0
+	waiting 1
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+	waiting 1
+	sql "UPDATE semlock.place SET until = until - interval '1 min'"
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+	waiting 0
+	kill -CONT "${PID[1]}" "$(inner 1)" "$(helper_of 1)"
+	ended 1 0
+}
+
 @test "a server that has no session for a waiter is told of once, and asked seldom" {
 	cron
 	sql "ALTER ROLE cron CONNECTION LIMIT 1"

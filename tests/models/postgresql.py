@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Locks on PostgreSQL (src/locksmith/postgresql/pglock.h): places in the queue and locks are rows with a lease.
 
-A step takes the name's advisory lock, removes the rows whose time has passed, decides, and commits: in two moves, with
-any time and any other client's moves between them.  So does a renewal, which locks its row.  An answer takes any time,
-or is lost: then the statement may still run, later, and the client asks again.  A client may die at any moment.  The
-command runs until it ends, or until its own timer kills it, at a deadline that is counted from the sending.  In the
-cases with a failover all rows are as the standby has them, which follows at any time, and all statements are lost.
-Shown: no two commands are ever inside but two readers, and the later one has the higher token.  Each case without one
-of the rules goes wrong.
+A step takes the name's advisory lock, removes the locks whose time has passed, and places sooner or later, decides,
+and commits: in two moves, with any time and any other client's moves between them. So does a renewal, which locks its
+row. An answer takes any time, or is lost: then the statement may still run, later, and the client asks again. A
+client may die at any moment. The command runs until it ends, or until its own timer kills it, at a deadline that is
+counted from the sending. In the cases with a failover all rows are as the standby has them, which follows at any
+time, and all statements are lost. Shown: no two commands are ever inside but two readers, and the later one has the
+higher token. Each case without one of the rules goes wrong.
 """
 import collections
 import explore
@@ -36,9 +36,9 @@ def model(naive=""):
                 if r[1] < ticket:
                     return True
             elif r[2]:
-                if s.now < r[3] or naive != "rows whose time has passed are passed over":
+                if s.now < r[3] or naive != "locks whose time has passed are passed over":
                     return True
-            elif r[1] < ticket and naive != "no order":
+            elif r[1] < ticket and s.now < r[3] and naive != "no order":
                 return True
         return False
 
@@ -53,19 +53,20 @@ def model(naive=""):
         if op.at == 0 and any(other and other.at == 1 for other in s.clients[i][1:3]):
             return  # its other query has locked the row
         if op.kind == "step" and op.at == 0 and (s.decider is None or naive == "no advisory lock"):
-            old = [r for r in others if s.now >= r[3] or naive == "rows are removed before their time"]
-            if naive == "rows whose time has passed are passed over":
-                old = [r for r in old if not r[2]]
-            if naive != "DELETE does not wait for a renewal" and any(renewing(s, r) for r in old):
+            over = [r for r in others if s.now >= r[3] or naive == "rows are removed before their time"]
+            locks = [] if naive == "locks whose time has passed are passed over" else [r for r in over if r[2]]
+            if naive != "DELETE does not wait for a renewal" and any(renewing(s, r) for r in locks):
                 return
-            rows = tuple(r for r in s.rows if r not in old)
-            ticket = mine[1] if mine else i if naive == "only earlier tickets count" else s.ticket
-            token = mine[2] if mine else 0
-            drawn = 0
-            if not token and not in_the_way(s, i, op.seen if op.seen is not None else rows, ticket):
-                token, drawn = s.token, 1
-            yield ("decides", op._replace(at=1, row=(i, ticket, token, s.now + LEASE), seen=None), dict(
-                rows=rows, decider=i, ticket=s.ticket + (mine is None), token=s.token + drawn))
+            places = [r for r in over if not r[2]]
+            for old in [locks, locks + places] if places else [locks]:  # a place is kept for a while
+                rows = tuple(r for r in s.rows if r not in old)
+                ticket = mine[1] if mine else i if naive == "only earlier tickets count" else s.ticket
+                token = mine[2] if mine else 0
+                drawn = 0
+                if not token and not in_the_way(s, i, op.seen if op.seen is not None else rows, ticket):
+                    token, drawn = s.token, 1
+                yield ("decides", op._replace(at=1, row=(i, ticket, token, s.now + LEASE), seen=None), dict(
+                    rows=rows, decider=i, ticket=s.ticket + (mine is None), token=s.token + drawn))
         elif op.kind == "step" and op.at == 1:
             yield "commits", op._replace(at=2), dict(rows=put(op.row), decider=None)
         elif op.kind == "renew" and op.at == 0:
@@ -151,7 +152,7 @@ def case(name, holds, count, losses=0, naive="", shared=(), standby=False):
 
 
 RULES = ["no advisory lock", "the look is older than the advisory lock", "rows are removed before their time",
-         "rows whose time has passed are passed over", "DELETE does not wait for a renewal",
+         "locks whose time has passed are passed over", "DELETE does not wait for a renewal",
          "the lease is counted from the answer", "no timer", "a renewal puts the row back", "only earlier tickets count"]
 CASES = [case("two, one loss", True, 2, 1), case("two, a failover", True, 2, standby=True),
          case("two, in any order: still safe", True, 2, 1, "no order"),

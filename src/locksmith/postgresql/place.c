@@ -24,6 +24,23 @@ static const char one_by_one[] = "SELECT pg_advisory_xact_lock(hashtextextended(
 	"(pid IS NOT NULL AND boot = pg_postmaster_start_time()" \
 	" AND NOT EXISTS (SELECT FROM pg_stat_get_activity(pid)))"
 
+/* When the time of a row is over.  A server that was away took no sign of life: a place that is
+ * from before its start has a lease from then. */
+#define ENDS \
+	"(CASE WHEN token IS NULL AND boot <> pg_postmaster_start_time()" \
+	"  THEN greatest(until, pg_postmaster_start_time() + lease) ELSE until END)"
+
+/* A row that holds, or a place whose time is not over. */
+#define COUNTS "(token IS NOT NULL OR " ENDS " > clock_timestamp())"
+
+/* Rows that are in the way of our row, p: every one that holds, whatever its ticket, and every
+ * place that came earlier.  (The ticket only makes the order.)  Readers are not in the way of a
+ * reader. */
+#define ROWS_IN_THE_WAY \
+	" FROM semlock.place" \
+	" WHERE name = :name AND id <> :id AND (token IS NOT NULL OR ticket < p.ticket)" \
+	"  AND NOT (:mode = 'shared' AND mode = 'shared') AND " COUNTS
+
 /* What take_entry() reads of our row, p.  A setting that outlasts the transaction is made only in a
  * session that no pooler shares. */
 #define ENTRY \
@@ -54,9 +71,13 @@ static const char enter_alone[] =
     "  AND has_table_privilege('semlock.place', 'DELETE')"
     " RETURNING" ENTRY;
 
+/* A place whose time is over is in nobody's way.  It is kept for a minute: its client may only be
+ * slow, or have found no session on a full server. */
 static const char remove_lapsed[] =
     "DELETE FROM semlock.place"
-    " WHERE name = :name AND id <> :id AND until <= clock_timestamp()";
+    " WHERE name = :name AND id <> :id"
+    "  AND CASE WHEN token IS NULL THEN " ENDS " + '1 min' ELSE until END"
+    "   <= clock_timestamp()";
 
 static const char stand_in_line[] =
     "INSERT INTO semlock.place (name, id, ticket, mode, lease, until, pid, boot, client,"
@@ -67,9 +88,7 @@ static const char stand_in_line[] =
     " ON CONFLICT (name, id) DO UPDATE"
     "  SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot";
 
-/* Enter if nothing is in the way: every row that holds, whatever its ticket, and every one that
- * came earlier.  (The ticket only makes the order.)  Readers are not in the way of a reader, and
- * fewer holders of slots than there are slots are in nobody's. */
+/* Enter if nothing is in the way.  Fewer holders of slots than there are slots are in nobody's. */
 static const char enter[] =
     "UPDATE semlock.place AS p"
     " SET token = nextval('semlock.token'), until = clock_timestamp() + lease, client = :client,"
@@ -79,12 +98,9 @@ static const char enter[] =
     "    WHERE u.name = :name AND u.token IS NOT NULL AND u.slot = n)) END"
     " WHERE name = :name AND id = :id AND token IS NULL AND ("
     "  SELECT CASE WHEN :mode = 'slots'"
-    "   THEN count(o.token) < :slots"
-    "    AND coalesce(bool_and(o.token IS NOT NULL AND o.mode = 'slots'), true)"
-    "   ELSE count(*) = 0 END"
-    "  FROM semlock.place AS o"
-    "  WHERE o.name = :name AND o.id <> :id AND (o.token IS NOT NULL OR o.ticket < p.ticket)"
-    "   AND NOT (:mode = 'shared' AND o.mode = 'shared'))";
+    "   THEN count(token) < :slots"
+    "    AND coalesce(bool_and(token IS NOT NULL AND mode = 'slots'), true)"
+    "   ELSE count(*) = 0 END" ROWS_IN_THE_WAY ")";
 
 /* The same for a waiter that has heard of its turn. */
 static const char returning_entry[] = " RETURNING" ENTRY;
@@ -107,7 +123,7 @@ static const char shorten[] =
 #define WAKE_FIRST \
 	"SELECT pg_notify('semlock_' || id, '') FROM (" \
 	"  SELECT id FROM semlock.place" \
-	"  WHERE name = :name AND token IS NULL AND id <> :id AND until > clock_timestamp()" \
+	"  WHERE name = :name AND token IS NULL AND id <> :id AND " COUNTS \
 	"   AND NOT " SESSION_ENDED "  ORDER BY ticket LIMIT 1) AS first"
 
 static const char wake_first[] = WAKE_FIRST;
@@ -141,16 +157,13 @@ static const char look[] =
     "WITH p AS ("
     "  SELECT mine.* FROM (SELECT) AS us LEFT JOIN semlock.place AS mine"
     "  ON mine.name = :name AND mine.id = :id),"
-    " in_the_way AS ("
-    "  SELECT o.* FROM p, semlock.place AS o"
-    "  WHERE o.name = :name AND o.id <> :id AND (o.token IS NOT NULL OR o.ticket < p.ticket)"
-    "   AND NOT (:mode = 'shared' AND o.mode = 'shared'))"
+    " in_the_way AS (SELECT o.* FROM p, LATERAL (SELECT *" ROWS_IN_THE_WAY ") AS o)"
     " SELECT" ENTRY ","
     "  (SELECT count(*) FROM semlock.place"
-    "   WHERE name = :name AND token IS NULL AND ticket < p.ticket),"
+    "   WHERE name = :name AND token IS NULL AND ticket < p.ticket AND " COUNTS "),"
     "  (SELECT ceil(extract(epoch FROM"
-    "    CASE WHEN :mode = 'slots' THEN min(until) ELSE max(until) END - clock_timestamp())"
-    "    * 1000)::bigint FROM in_the_way),"
+    "    CASE WHEN :mode = 'slots' THEN min(" ENDS ") ELSE max(" ENDS ") END"
+    "    - clock_timestamp()) * 1000)::bigint FROM in_the_way),"
     "  (SELECT CASE WHEN token IS NULL THEN 'note=for the waiters in front'"
     "    ELSE concat('mode=', mode, ' slot=' || slot, ' ', client) END"
     "   FROM in_the_way ORDER BY token IS NULL, ticket LIMIT 1),"
@@ -162,15 +175,14 @@ static const char look[] =
 enum { LOOK_BEFORE = ENTRY_COLUMNS, LOOK_LAPSE, LOOK_WHO, LOOK_COMMIT, LOOK_ROOM, LOOK_COLUMNS };
 
 /* After a lost connection the session is another. */
-static const char beat[] =
-    "UPDATE semlock.place AS p"
-    " SET until = clock_timestamp() + lease,"
-    "  pid = CASE pg_backend_pid() WHEN :backend THEN :seat END,"
-    "  boot = pg_postmaster_start_time()"
-    " WHERE name = :name AND id = :id"
-    " RETURNING (SELECT count(*) FROM semlock.place WHERE name = :name"
-    "  AND token IS NULL AND ticket < p.ticket AND until > clock_timestamp()),"
-    "  pg_backend_pid() = :backend," ROOM;
+static const char beat[] = "UPDATE semlock.place AS p"
+			   " SET until = clock_timestamp() + lease,"
+			   "  pid = CASE pg_backend_pid() WHEN :backend THEN :seat END,"
+			   "  boot = pg_postmaster_start_time()"
+			   " WHERE name = :name AND id = :id"
+			   " RETURNING (SELECT count(*) FROM semlock.place WHERE name = :name"
+			   "  AND token IS NULL AND ticket < p.ticket AND " COUNTS "),"
+			   "  pg_backend_pid() = :backend," ROOM;
 
 enum { BEAT_BEFORE, BEAT_OURS, BEAT_ROOM, BEAT_COLUMNS };
 
@@ -191,7 +203,7 @@ static const char leave[] = "DELETE FROM semlock.place WHERE name = :name AND id
 static const char list[] =
     "SELECT CASE WHEN token IS NULL THEN 'waits' ELSE 'holds' END || ' mode=' || mode"
     "  || coalesce(' slot=' || slot, '') || ' ' || client"
-    " FROM semlock.place WHERE name = :name AND until > clock_timestamp()"
+    " FROM semlock.place WHERE name = :name AND " ENDS " > clock_timestamp()"
     " ORDER BY token IS NULL, ticket";
 
 /* ---- what the answers say ---- */
@@ -208,11 +220,11 @@ static int take_entry(struct pg_lock *lock, const PGresult *entry, int64_t sent)
 		return session_nonsense(lock);
 	lock->session.ours = is_true(entry, 2);
 	lock->has_standby = is_true(entry, 3);
+	lock->deadline = sent + lock->ttl;
 	snprintf(lock->token, sizeof lock->token, "%s", PQgetvalue(entry, 0, 0));
 	if (lock->token[0] == '\0')
 		return 0;
 	lock->slot = PQgetisnull(entry, 0, 1) ? -1 : atoi(PQgetvalue(entry, 0, 1));
-	lock->deadline = sent + lock->ttl;
 	return 1;
 }
 
@@ -366,17 +378,19 @@ int place_step(struct pg_lock *lock)
 
 int place_beat(struct pg_lock *lock)
 {
-	int64_t until = session_try_by(lock);
+	int64_t until = session_try_by(lock), sent;
 	PGresult *result;
 
 	if (session_begin(lock, "off", until) != 0)
 		return -1;
 	query_add(lock, beat);
+	sent = clock_boottime();
 	result = session_ask(lock, BEAT_COLUMNS, until);
 	if (result == NULL)
 		return -1;
 	lock->before = 0;
 	if (PQntuples(result) > 0) {
+		lock->deadline = sent + lock->ttl;
 		lock->before = atoi(PQgetvalue(result, 0, BEAT_BEFORE));
 		lock->session.ours = is_true(result, BEAT_OURS);
 		take_room(lock, result, BEAT_ROOM);

@@ -13,6 +13,8 @@
 #define AGAIN (SECOND / 2) /* between two tries of a server that is not there */
 /* between two tries of an arrival that the server has no session for */
 #define AGAIN_FULL (5 * SECOND)
+/* Of a waiter that has a place, so many in what is left of its time, at least. */
+#define TRIES_LEFT 6
 
 /* A waiter keeps its session only while so many percent of the sessions are free: the rest is for
  * holders whose sessions have ended, and for arrivals.  The first two are to hear of their turn. */
@@ -102,18 +104,27 @@ static bool may_look_again(const struct pg_lock *lock)
 	       session_failed_by(lock, "55P03");
 }
 
-/* Say what the server lacks, and wait for it.  If it is full, waiters must not be in the way of a
- * holder that comes back: they ask seldom, but often enough to keep their places. */
+/* Return the time between two tries of a server that is full.  Waiters must not be in the way of a
+ * holder that comes back: they ask seldom, but the oftener, the nearer the end of their place.  A
+ * waiter that had a session is to be back in five seconds (place.c, "shorten"). */
+static int64_t pause_when_full(const struct pg_lock *lock)
+{
+	int64_t left = lock->deadline - clock_boottime(), pause = AGAIN_FULL;
+
+	if (lock->row != PG_ROW_QUEUED || left <= 0)
+		return pause;
+	if (lock->presence == PG_STAYS && left > lock->ttl / 2)
+		pause = SECOND;
+	pause = earlier(pause, left / TRIES_LEFT);
+	return pause < AGAIN ? AGAIN : pause;
+}
+
+/* Say what the server lacks, and wait for it. */
 static void wait_for_server(struct pg_lock *lock)
 {
 	char text[sizeof lock->error.text + 32];
-	int64_t pause = AGAIN;
+	int64_t pause = is_full(lock) ? pause_when_full(lock) : AGAIN;
 
-	if (is_full(lock)) {
-		pause =
-		    lock->row == PG_ROW_QUEUED ? earlier(lock->ttl / 6, AGAIN_FULL) : AGAIN_FULL;
-		pause = pause < AGAIN ? AGAIN : pause;
-	}
 	if (!is_full(lock) || !lock->full_noted) {
 		snprintf(text, sizeof text, "note=for the server: %s", lock->error.text);
 		say_wait(text);
@@ -134,9 +145,12 @@ static bool settle(struct pg_lock *lock)
 	lock->presence = lock->room < least ? PG_COMES_BY : PG_STAYS;
 	if (lock->presence == PG_STAYS)
 		return !lock->session.listening;
-	/* The row must not seem to be one whose client has gone. */
+	/* The row must not seem to be one whose client has gone: if that cannot be written, the
+	 * session is kept, or another one is opened at once. */
 	if (comes_by || place_beat(lock) == 0)
 		session_close(lock);
+	else
+		lock->presence = PG_STAYS;
 	return false;
 }
 
