@@ -278,6 +278,17 @@ refused_soon() {
 	[ ! -e ran ]
 }
 
+@test "an engine that a busy machine starts late has its time from then, and semlock hears what it says" {
+	engine late <<-'END'
+		sleep 2
+		echo LOCKSMITH 2
+		for word; do case $word in --wait=*) sleep "${word#--wait=}" ;; esac; done
+		echo BUSY pid=1
+	END
+	expect_status 1 "$SEMLOCK" -w 3 late://h/l touch ran
+	[ ! -e ran ]
+}
+
 @test "what a helper notes reaches the user, from NOTE and from its standard error" {
 	engine odd <<<"echo LOCKSMITH 2; echo NOTE taken over from 9; echo broken pipe dream >&2; $OK; read -r start; cat; echo NOTE bye; echo FREE"
 	expect_status 0 "$SEMLOCK" odd://h/l true
