@@ -80,6 +80,70 @@ SUDO='[ "$1" != -n ] || shift; case $1 in sh) cat >/dev/null ;; rm) ;; *) exec "
 	[ -z "$left" ] || complain "left: $left"
 }
 
+# A tree whose phases lint, package and quick are a line each: what they begin and end with is in the file said.
+# lint ends only when package has begun, and package only when lint has ended, or, with HANGS, after 20 seconds.
+tree_of_stubs() {
+	mkdir -p stubs/contrib/packaging fake tmp
+	cp "$SOURCE/contrib/check" stubs/contrib
+	export SAID=$PWD/said TMPDIR=$PWD/tmp PATH=$PWD/fake:$PATH
+	for tool in dpkg-buildpackage dh lintian rpmbuild debootstrap autopkgtest; do ln -s /bin/true "fake/$tool"; done
+	printf '#!/bin/sh\necho "install $*" >>"$SAID"\n' >stubs/contrib/install-packages
+	cat >stubs/contrib/packaging/build <<-'END'
+		#!/bin/sh
+		echo package >>"$SAID"
+		for moment in $(seq 400); do
+			! grep -q "^lint$" "$SAID" || [ -n "${HANGS-}" ] || break
+			sleep 0.05
+		done
+		echo package has ended >>"$SAID"
+		echo nothing of it can be built
+		exit "${BUILT-0}"
+	END
+	cat >stubs/contrib/fresh-tree <<-'END'
+		#!/bin/sh
+		printf '#!/bin/sh\ncp ../tree/stub.mk Makefile\n' >"$1/configure"
+		cat >"$1/stub.mk" <<'MAKE'
+		lint: ; until grep -qx package "$$SAID"; do sleep 0.05; done; echo lint >>"$$SAID"
+		check: ; mkdir -p tests; echo ':test-result: PASS one' >tests/one.trs; [ -z "$(TESTS)" ] || echo tests >>"$$SAID"
+		all: ; :
+		MAKE
+		chmod 755 "$1/configure"
+		mkdir "$1/tests"
+	END
+	printf '#!/bin/sh\necho "debian $*" >>"$SAID"\n' >stubs/contrib/other-debian
+	chmod 755 stubs/contrib/* stubs/contrib/packaging/build
+}
+
+@test "contrib/check builds the packages beside lint, and its tests run when nothing else does" {
+	tree_of_stubs
+	expect_status 0 timeout 60 stubs/contrib/check lint package quick
+	[ "$(sed 1d said)" = $'install package\npackage\nlint\npackage has ended\ntests' ] || complain "$(cat said)" || return
+	[ "$(tail -n 1 <<<"$out")" = "1 passed, 0 failed, 0 skipped" ]
+}
+
+@test "contrib/check has failed if what runs beside has failed, and its output is there" {
+	tree_of_stubs
+	BUILT=1 expect_status 1 timeout 60 stubs/contrib/check lint package quick
+	grep -qx "nothing of it can be built" <<<"$out" || complain "$out" || return
+	[ "$(tail -n 2 <<<"$out")" = $'contrib/check: failed: package\n1 passed, 0 failed, 0 skipped' ] || complain "$out"
+}
+
+# By SIGINT, too, which a shell has all ignore that it runs in the background.
+@test "a signal to contrib/check ends what runs beside, and it begins nothing new" {
+	tree_of_stubs
+	for signal in INT TERM; do
+		: >said
+		HANGS=yes start check setsid env --default-signal=INT stubs/contrib/check lint package other-debian sid quick
+		eventually grep -qx lint said
+		kill "-$signal" -- -"${PID[check]}"
+		ended check $((128 + $(kill -l "$signal")))
+		! grep -qxE "tests|package has ended|debian.*" said || complain "$(cat said)" || return
+		left=$(ls -A tmp)
+		[ -z "$left" ] || complain "left: $left" || return
+		eventually sh -c "! pgrep -f '$PWD/[s]tubs/'"
+	done
+}
+
 @test "contrib/static removes no directory that is not its own" {
 	mkdir precious
 	: >precious/letters
