@@ -33,6 +33,9 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_status 0 "$SEMLOCK" -j 3 l "$SEMLOCK" --held -j 3 l
 }
 
+# In the real place of --name: removed after the test.
+tidy() { rm -f "$(name_directory)/held-$$"; }
+
 @test "--name, and several locks" {
 	expect_status 0 "$SEMLOCK" --name="held-$$" "$SEMLOCK" --held --name="held-$$"
 	expect_status 1 "$SEMLOCK" --held --name="held-$$"
