@@ -354,6 +354,9 @@ asked() {
 	refused 64 "the login is AWS_ACCESS_KEY_ID" "$SEMLOCK" s3://me@locks/n touch ran
 	refused 64 "a password in a URL" "$SEMLOCK" s3://me:pw@locks/n touch ran
 	refused 64 "lock's name" "$SEMLOCK" s3://locks/ touch ran
+	for name in ../other/n a/../n ./n; do
+		refused 64 "cannot have a part . or .." "$SEMLOCK" "s3://locks/$name" touch ran || complain "$name" || return
+	done
 	refused 64 "" "$SEMLOCK" -s "$URL" touch ran
 	refused 64 "" "$SEMLOCK" -j 2 "$URL" touch ran
 	refused 64 "" "$SEMLOCK" --queue-max=2 "$URL" touch ran
@@ -362,7 +365,7 @@ asked() {
 	AWS_ENDPOINT_URL_S3=http://x/path refused 64 "the endpoint must be http" "$SEMLOCK" "$URL" touch ran
 	AWS_REGION=us_east refused 64 "no region of AWS" "$SEMLOCK" "$URL" touch ran
 	refused 73 "there is no bucket none" "$SEMLOCK" s3://none/n touch ran
-	expect_status 0 "$SEMLOCK" "s3://locks/a%20name/with~-_.,+=%25@:&" true
+	expect_status 0 "$SEMLOCK" "s3://locks/a%20name/with~-_.,+=%25@:&/.../.x/y..//" true
 	[ ! -e ran ]
 }
 

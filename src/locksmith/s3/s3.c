@@ -17,6 +17,21 @@
 #define RETRY (SECOND / 2)
 #define RACE (SECOND / 20)
 
+/* libcurl takes such parts out of the path that it asks for, and 8.14 signs no request that has
+ * it keep them: /a/../b would be the object /b, or another bucket's. */
+static bool has_dots(const char *path)
+{
+	while (*path != '\0') {
+		size_t length = strcspn(path, "/");
+
+		if ((length == 1 || length == 2) && strspn(path, ".") >= length)
+			return true;
+		path += length;
+		path += *path == '/';
+	}
+	return false;
+}
+
 /* The bucket is a host's name. */
 static int s3_parse(const char *text, struct url *url, struct error *error)
 {
@@ -37,6 +52,10 @@ static int s3_parse(const char *text, struct url *url, struct error *error)
 		return error_plain(error, ERROR_USAGE,
 		    "this is no bucket's name: %.100s; the server is in AWS_ENDPOINT_URL_S3",
 		    bucket);
+	if (has_dots(url->path))
+		return error_plain(error, ERROR_USAGE,
+		    "a lock's name on S3 cannot have a part . or .. between slashes: give it "
+		    "another name");
 	return 0;
 }
 

@@ -64,7 +64,6 @@ int s3_open(struct s3_server *server, const char *bucket, const char *name)
 	set_url(server, &place, name);
 	snprintf(signing, sizeof signing, "aws:amz:%s:s3", place.region);
 	curl_easy_setopt(easy, CURLOPT_URL, server->url);
-	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L); /* what is signed is what is asked for */
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, buffer_receive);
