@@ -11,30 +11,44 @@
 
 #include "run/caller_fds.h"
 
+/* Returns 0, or -1 with ERROR filled. */
+static int add(struct caller_fds *caller, int fd, struct error *error)
+{
+	const size_t step = 256;
+	int *longer;
+
+	if (caller->count % step == 0) {
+		longer = realloc(caller->list, (caller->count + step) * sizeof *longer);
+		if (longer == NULL)
+			return error_set(error, ERROR_SYSTEM, "no memory");
+		caller->list = longer;
+	}
+	caller->list[caller->count++] = fd;
+	return 0;
+}
+
 int caller_fds_list(struct caller_fds *caller, struct error *error)
 {
 	enum { MOST_WITHOUT_PROC = 1024 };
 	DIR *directory = opendir("/proc/self/fd");
 	struct dirent *entry;
-	int *list, fd;
+	int status = 0, fd;
 
-	caller->count = 0;
-	list = malloc(sizeof *list * MOST_WITHOUT_PROC);
-	if (list == NULL)
+	*caller = (struct caller_fds){.list = malloc(sizeof *caller->list)};
+	if (caller->list == NULL) /* which would say that semlock is in the foreground */
 		return error_set(error, ERROR_SYSTEM, "no memory");
-	while (directory != NULL && caller->count < MOST_WITHOUT_PROC &&
-	       (entry = readdir(directory)) != NULL) {
+	while (directory != NULL && status == 0 && (entry = readdir(directory)) != NULL) {
 		fd = atoi(entry->d_name);
 		if (fd > STDERR_FILENO && fd != dirfd(directory))
-			list[caller->count++] = fd;
+			status = add(caller, fd, error);
 	}
-	for (fd = STDERR_FILENO + 1; directory == NULL && fd < MOST_WITHOUT_PROC; fd++)
+	for (fd = STDERR_FILENO + 1; directory == NULL && status == 0 && fd < MOST_WITHOUT_PROC;
+	     fd++)
 		if (fcntl(fd, F_GETFD) >= 0)
-			list[caller->count++] = fd;
+			status = add(caller, fd, error);
 	if (directory != NULL)
 		closedir(directory);
-	caller->list = list;
-	return 0;
+	return status;
 }
 
 void caller_fds_close(struct caller_fds *caller)

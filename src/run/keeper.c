@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,9 +44,33 @@ int keeper_begin(struct keeper *keeper, const struct request *request, struct er
 	if (request->spec.slots > 0 || request->spec.range.start > 0 ||
 	    request->spec.range.length > 0)
 		keeper->method = "";
+	if (request->owner == getpid())
+		return error_plain(error, ERROR_USAGE,
+		    "--hold=%ld: that is this semlock, which ends now (a shell becomes the last "
+		    "command that it runs): name a process that lives on",
+		    (long)request->owner);
 	if (hold_owner_find(&keeper->owner, request->owner, error) != 0)
 		return -1;
 	return hold_names_list(&keeper->names, request, error);
+}
+
+/* poll(2) refuses more descriptors than may be open, and a connection that cannot be accepted would
+ * wake the keeper for ever.  Returns 0, or -1 with ERROR filled. */
+static int allow_descriptors(struct error *error)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= KEEPER_DESCRIPTORS)
+		return 0;
+	limit.rlim_cur = KEEPER_DESCRIPTORS;
+	if (limit.rlim_max < KEEPER_DESCRIPTORS)
+		return error_plain(error, ERROR_SYSTEM,
+		    "a hold in the background needs %d descriptors, and no more than %lu may be "
+		    "open: raise the limit (ulimit -n)",
+		    KEEPER_DESCRIPTORS, (unsigned long)limit.rlim_max);
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0
+	           ? 0
+	           : error_set(error, ERROR_SYSTEM, "cannot raise the limit of open descriptors");
 }
 
 int keeper_listen(struct keeper *keeper, struct error *error)
@@ -53,7 +78,7 @@ int keeper_listen(struct keeper *keeper, struct error *error)
 	struct sockaddr_un address;
 	socklen_t length;
 
-	if (hold_id_make(keeper->id, error) != 0)
+	if (allow_descriptors(error) != 0 || hold_id_make(keeper->id, error) != 0)
 		return -1;
 	length = hold_id_address(keeper->id, &address);
 	keeper->socket = descriptor_above_standard(

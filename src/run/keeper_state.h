@@ -57,6 +57,9 @@ enum keeper_state {
 
 enum { KEEPER_CLIENTS = 8 };
 
+/* The most that a keeper, or the holder that it starts, has open. */
+enum { KEEPER_DESCRIPTORS = 32 };
+
 struct keeper {
 	enum keeper_state state;
 	bool known; /* the caller has the ID: the end of a front ends nothing */

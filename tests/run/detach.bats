@@ -327,6 +327,47 @@ logged() {
 	logged abandoned
 }
 
+@test "a PID that is semlock's own, for the shell has become it: 64, and nothing is held" {
+	refused 64 "that is this semlock, which ends now" bash -c 'exec "$0" --hold=$$ --detach l' "$SEMLOCK"
+	expect_status 0 "$SEMLOCK" -n l true
+}
+
+@test "few descriptors: the limit is raised, or it is 71; nothing is left" {
+	hold_with_limit() {
+		capture prlimit --nofile="$1" "$SEMLOCK" --hold="$owner" --detach l
+	}
+	hold_with_limit 13:1024
+	[[ "$status:$out" == "0:OK id="* ]] || complain "$status: $out" "$err"
+	expect_status 1 "$SEMLOCK" -n l true
+	kill_owner
+	expect_status 0 "$SEMLOCK" -w 60 l true
+	eventually nothing_left
+	new_owner
+	hold_with_limit 20
+	[[ "$status:$err" == "71:semlock: "*"needs 32 descriptors, and no more than 20 may be open"* ]] || complain "$status: $err"
+	expect_status 0 "$SEMLOCK" -n l true
+	nothing_left
+}
+
+@test "of a caller with thousands of descriptors none is kept open" {
+	expect_status 0 timeout -s KILL 60 /usr/bin/python3 - "$SEMLOCK" "$owner" <<-'END'
+		import os, subprocess, sys
+		output, input = os.pipe()
+		for _ in range(1500):
+		    os.set_inheritable(os.dup(input), True)
+		fds = [int(one) for one in os.listdir("/proc/self/fd") if int(one) > 2 and int(one) != output]
+		for one in fds:
+		    try:
+		        os.set_inheritable(one, os.fstat(one).st_ino == os.fstat(input).st_ino)
+		    except OSError:
+		        pass
+		subprocess.run([sys.argv[1], "--hold=" + sys.argv[2], "--detach", "l"], close_fds=False, check=True)
+		os.closerange(input, input + 4000)
+		sys.exit(len(os.read(output, 1)))
+	END
+	expect_status 1 "$SEMLOCK" -n l true
+}
+
 # A shell that holds l for itself, and then says SCRIPT.
 from_within() {
 	capture bash -c 'said=$("$0" --hold=$$ --detach '"$1"') || exit
@@ -346,7 +387,7 @@ from_within() {
 	done
 	from_within l 'exec "$0" --nested l touch ran'
 	[ "$status" -eq 64 ] && [[ $err == *"held by your own process $owner ($id)"* ]] || complain "$status: $err"
-	from_within l '"$0" --hold=$$ --detach l'
+	from_within l '"$0" --hold=$$ --detach l; exit $?'
 	[ "$status" -eq 64 ] && [[ $err == *"held by your own process $owner ($id)"* ]] || complain "$status: $err"
 	for lock in first second third; do
 		from_within "-f second -s -f third first" '"$0" '"$lock touch ran"
