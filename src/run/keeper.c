@@ -242,6 +242,8 @@ static void accept_client(struct keeper *keeper)
 static void release(struct keeper *keeper, int *client)
 {
 	if (keeper->state == KEEPER_REMEMBERS) {
+		/* the next call is not to connect: it would be cut off without an answer */
+		keeper_close(&keeper->socket);
 		keeper_reply(client, keeper->verdict, keeper->reason);
 		_exit(EXIT_SUCCESS);
 	}
