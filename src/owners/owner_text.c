@@ -191,6 +191,8 @@ pid_t owner_caller_of_hold(const struct owner *holder)
 	if (strncmp(name, PLACEHOLDER_NAME, length) != 0)
 		return 0;
 	caller = text_number(name + length, INT_MAX);
+	if (process_is_below(holder->process.pid))
+		return 1; /* the number is another process's here */
 	return caller > 1 ? (pid_t)caller : 1;
 }
 

@@ -124,11 +124,13 @@ static int refuse_placeholder(struct preemption *state, const struct owner *hold
 
 	if (pid == 0)
 		return 0;
-	if (holder->supervisor > 0 && hold_id_find(holder->supervisor, id))
+	if (holder->supervisor > 0 && hold_id_find(holder->supervisor, id)) {
+		snprintf(command, sizeof command, "process %ld", (long)pid);
 		return error_plain(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: process %ld has it by semlock --hold, in the "
+		    "cannot stop the holder: %s has it by semlock --hold, in the "
 		    "background; to end that: semlock --release=%s %s",
-		    (long)pid, id, state->request->label);
+		    pid == 1 ? "a program" : command, id, state->request->label);
+	}
 	if (pid == 1 || !process_read(pid, &caller))
 		return error_plain(state->error, ERROR_UNAVAILABLE,
 		    "cannot stop the holder: a program has it by semlock --hold, and would run on "

@@ -227,6 +227,22 @@ pid_t process_youngest_child(pid_t pid)
 	return search.found;
 }
 
+/* "NSpid:", its PID in each namespace, from that of /proc downwards. */
+bool process_is_below(pid_t pid)
+{
+	char path[40], status[4096], *numbers;
+
+	snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+	if (process_file(path, status, sizeof status) <= 0)
+		return false;
+	numbers = strstr(status, "\nNSpid:\t");
+	if (numbers == NULL)
+		return false;
+	numbers += strlen("\nNSpid:\t");
+	numbers[strcspn(numbers, "\n")] = '\0';
+	return strchr(numbers, '\t') != NULL;
+}
+
 /* Not cached: after a fork this may be another namespace. */
 bool process_numbers_ours(void)
 {

@@ -56,6 +56,10 @@ void process_children(pid_t pid, bool (*see)(pid_t pid, void *context), void *co
 /* PID's youngest child that has not ended, or 0. */
 pid_t process_youngest_child(pid_t pid);
 
+/* Is process PID in a PID namespace below that of /proc, where its own words for processes are
+ * other numbers?  False also where the kernel does not tell, before Linux 4.1. */
+bool process_is_below(pid_t pid);
+
 /* Is /proc that of this process's PID namespace?  After unshare -p -f without --mount-proc it is
  * not: its PID 5 is another process than kill(2)'s. */
 bool process_numbers_ours(void);

@@ -471,6 +471,23 @@ from_within() {
 	[ "$out" = $'ended\nlives\n76' ] || complain "$out" "$err"
 }
 
+@test "seen from outside of its PID namespace, no process of another number is named" {
+	namespaces --pid --fork --mount-proc
+	cat >inside <<-'END'
+		sleep infinity & owner=$!
+		"$SEMLOCK" --hold=$owner --detach l
+		read -r _ <over
+	END
+	mkfifo over
+	SEMLOCK=$SEMLOCK start inside unshare --pid --fork --kill-child --mount-proc bash inside
+	eventually grep -q ^OK inside.out
+	expect_status 1 "$SEMLOCK" --who l
+	[[ $out == *" semlock --hold="* ]] || complain "$out"
+	refused 69 "a program has it by semlock --hold" "$SEMLOCK" --replace l touch ran
+	echo >over
+	ended inside 0
+}
+
 @test "an idle hold does not wake up, and has less than 300 kB of its own" {
 	if under_valgrind; then skip "its memory is valgrind's"; fi
 	local pid kilobytes=0 all
