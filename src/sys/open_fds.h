@@ -117,7 +117,8 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid);
 void open_fds_forget(struct open_fds *open_fds);
 
 /* May this process have FILE open by a descriptor that it has inherited, one that is neither of OWN
- * (-1: none)?  /proc is not asked; true as well if it would have to be: of a thousand descriptors. */
+ * (-1: none)?  /proc is not asked; true as well if it would have to be: of a thousand descriptors.
+ */
 bool open_fds_may_inherit(const struct identity *file, const int own[2]);
 
 /* Do descriptor A of process P and B of Q share one open file description?  1: yes; 0: no; -1: the
