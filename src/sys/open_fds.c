@@ -300,7 +300,10 @@ static bool is_behind_table(int fd)
 	fd_set set;
 
 	FD_ZERO(&set);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion" /* in musl's macro */
 	FD_SET(fd, &set);
+#pragma GCC diagnostic pop
 	return select(fd + 1, &set, NULL, NULL, &no_time) == 0;
 }
 

@@ -4,6 +4,16 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/remote-postgresql
 
+# is_back: the role has a session again
+is_back() {
+	[ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE usename = 'cron'")" -ge 1 ]
+}
+
+# have_lapsed COUNT: so many places are past their lease
+have_lapsed() {
+	[ "$(sql "SELECT count(*) FROM semlock.place WHERE until < clock_timestamp()")" -eq "$1" ]
+}
+
 @test "a server with no room is waited for" {
 	sql "ALTER SYSTEM SET max_connections = 5"
 	sql "ALTER SYSTEM SET superuser_reserved_connections = 2"
@@ -85,8 +95,7 @@ times=3
 	eventually sh -c '[ "$(grep -c "FATAL:  too many connections" "$1")" -ge 6 ]' - "$PG_HOME/one.log"
 	[ $(($(now) - began)) -lt 18000000000 ] || complain "after $(($(now) - began)) ns"
 	sql "ALTER ROLE cron CONNECTION LIMIT -1"
-	back() { [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE usename = 'cron'")" -ge 1 ]; }
-	eventually back
+	eventually is_back
 	let_go
 	ended first 0
 	ended second 0
@@ -102,8 +111,7 @@ times=3
 	queue_up 2 --ttl=4 "$URL"
 	sql "ALTER ROLE cron CONNECTION LIMIT 0"
 	sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'cron'"
-	lapsed() { [ "$(sql "SELECT count(*) FROM semlock.place WHERE until < clock_timestamp()")" -eq 2 ]; }
-	eventually lapsed
+	eventually have_lapsed 2
 	# They are not shown, nor counted, and one that comes later is in front of them until they are back.
 	start 3 "$SEMLOCK" "$other" sh -c "echo 3 \$SEMLOCK_TOKEN >>order"
 	eventually waiting 3
