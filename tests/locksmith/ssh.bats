@@ -74,18 +74,27 @@ tidy() { ssh_stop; }
 	[ ! -e ran ]
 }
 
-# cut_off: the link is cut, and a job of the far end waits: it begins when the holder's command is dead.
+# cut_off HOW: the link is cut, and a job of the far end waits: it begins when the holder's command is dead.
 cut_off() {
-	rm -f holder.* "nightly$ttl"
-	hold_lock --ttl="$ttl" "$URL$ttl" || return
-	link_cut holder
-	expect_status 0 "$SEMLOCK" -w 120 "nightly$ttl" sh -c "$(none_runs "${COMMAND[holder]}")" || return
+	rm -f holder.*
+	hold_lock --ttl=6 "$URL" || return
+	case $1 in
+	ssh-stopped) link_cut holder ;;
+	link-stopped) kill -STOP "$(proxy_of holder)" ;; # ssh lives, and takes what it is told
+	link-ended) kill -KILL "$(proxy_of holder)" ;;
+	esac
+	expect_status 0 "$SEMLOCK" -w 120 nightly sh -c "$(none_runs "${COMMAND[holder]}")" || return
 	ended holder 76
 }
 
 @test "cut off: the command is dead before the far end lets go" {
 	ssh_server
-	with_lease 4 cut_off
+	ssh_by_proxy
+	cuts=(ssh-stopped link-stopped link-ended)
+	rounds=${THOROUGH:+20}
+	for ((round = 0; round < ${rounds:-3}; round++)); do
+		cut_off "${cuts[round % 3]}" || complain "round $round: ${cuts[round % 3]}"
+	done
 }
 
 @test "ssh killed, and the helper: the far end keeps the lock for a lease more, and no longer" {
@@ -102,6 +111,76 @@ cut_off() {
 	done
 }
 
+# far_end NAME: the processes of the far end's semlock that have NAME, the second one last
+far_end() {
+	local first
+	first=$(pgrep -xf "semlock --hold --ttl=[0-9]+ .*-- $DIR/$1" | head -n 1)
+	echo "$first" "$(pgrep -P "$first")"
+}
+
+@test "one process of the far end killed: the lock is kept until the command is dead" {
+	ssh_server
+	for victim in 1 2; do
+		rm -f holder.*
+		hold_lock --ttl=6 "$URL"
+		read -r -a far <<<"$(far_end nightly)"
+		[ ${#far[@]} -eq 2 ] || complain "${far[*]}"
+		kill -KILL "${far[$((victim - 1))]}"
+		expect_status 1 "$SEMLOCK" -n nightly touch ran
+		expect_status 0 "$SEMLOCK" -w 120 nightly sh -c "$(none_runs "${COMMAND[holder]}")"
+		ended holder 76
+	done
+	[ ! -e ran ]
+}
+
+@test "a key with a forced command: one lock, and nothing else" {
+	ssh_server
+	key=$(cat user.pub)
+	forced() { echo "command=\"$1\",restrict $key" >user.pub; }
+	forced "semlock --hold --ttl=60 $DIR/nightly"
+	expect_status 7 "$SEMLOCK" "$URL/ignored" sh -c "'$SEMLOCK' -n nightly true && exit 0; exit 7"
+	hold_lock nightly
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_status 1 "$SEMLOCK" -w 1 "$URL" touch ran
+	start waiter "$SEMLOCK" "$URL" true
+	eventually sh -c "'$SEMLOCK' --who nightly | grep -q '^ *1\\.'"
+	let_go
+	ended waiter 0
+	# the far end has the lock by then, and keeps it for 60 seconds after an end without words
+	refused 64 "the key has a forced command" "$SEMLOCK" -s "$URL" touch ran
+	expect_status 0 "$SEMLOCK" -w 30 nightly true
+	refused 64 "the key has a forced command" "$SEMLOCK" -j 2 "$URL" touch ran
+	expect_status 0 "$SEMLOCK" -w 30 nightly true
+	refused 69 "the key has a forced command" "$SEMLOCK" --who "$URL"
+	expect_status 0 "$SEMLOCK" -w 30 nightly true
+	forced "semlock --hold $DIR/nightly"
+	expect_status 69 "$SEMLOCK" "$URL" touch ran
+	forced "semlock --hold --ttl=4 $DIR/nightly" # the lease is the shorter one
+	rm -f holder.*
+	hold_lock --ttl=60 "$URL"
+	link_cut holder
+	expect_status 0 "$SEMLOCK" -w 120 nightly sh -c "$(none_runs "${COMMAND[holder]}")"
+	ended holder 76
+	[ ! -e ran ]
+}
+
+@test "semlock stands still before the command is started: the lock is given back in words" {
+	ssh_server
+	mkfifo smith.in
+	exec 5<>smith.in
+	"$LOCKSMITH_DIR/semlock-locksmith-ssh" --ttl=12 -- "$URL" <smith.in >smith.out 2>smith.err 5>&- 3>&- 4>&- &
+	smith=$!
+	exec 6>smith.in 5>&-
+	in_file smith.out "^OK"
+	expect_status 1 "$SEMLOCK" -n nightly true
+	in_file smith.out "^LOST semlock stood still"
+	exec 6>&-
+	expect_status 0 "$SEMLOCK" -w 8 nightly true # without words after 12
+	ending=0
+	wait "$smith" || ending=$?
+	[ "$ending" -eq 76 ] || complain "status $ending"
+}
+
 @test "semlock killed: its command is ended, and the lock is free at once" {
 	ssh_server
 	URL=ssh://127.0.0.1:$PORT$DIR/nightly ends_with_semlock
@@ -109,7 +188,7 @@ cut_off() {
 
 @test "where there is no semlock flock(1) does it, and that is said; what it cannot do is 64" {
 	mkdir only
-	for tool in sh flock cat timeout sleep tr; do ln -s "$(command -v $tool)" only/$tool; done
+	for tool in sh flock cat timeout sleep tr grep; do ln -s "$(command -v $tool)" only/$tool; done
 	ssh_server "$DIR/only"
 	if ssh -F none -i user -o UserKnownHostsFile="$DIR/known" -p "$PORT" 127.0.0.1 \
 		'PATH=$PATH:/usr/local/bin:/usr/bin:/bin command -v semlock'; then skip "semlock is installed on this machine"; fi

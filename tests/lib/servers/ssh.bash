@@ -4,7 +4,9 @@
 # ssh_server [PATH]    starts it; its sessions have PATH, by default that of the tested semlock; sets PORT and SERVER, its
 #                      pid, URL, a lock's, which is the file DIR/nightly
 # ssh_stop             ends it and its sessions
-# link_cut, link_mend NAME  no byte passes between the helper of the semlock called NAME and the far end
+# ssh_of, proxy_of NAME  the PID of the ssh of the semlock called NAME, and of its ProxyCommand
+# ssh_by_proxy         each ssh from now on has a ProxyCommand
+# link_cut NAME        no byte passes between the helper of that semlock and the far end
 #
 # shellcheck shell=bash disable=SC2034
 
@@ -34,8 +36,13 @@ ssh_server() {
 # The ssh of a helper is its only child.
 ssh_of() { pgrep -P "$(helper_of "$1")" -x ssh; }
 
+proxy_of() { pgrep -P "$(ssh_of "$1")"; }
+
+ssh_by_proxy() {
+	export SEMLOCK_SSH="ssh -F none -o 'ProxyCommand=/usr/bin/python3 -S -E $SOURCE/tests/lib/servers/relay.py %h %p'"
+}
+
 link_cut() { kill -STOP "$(ssh_of "$1")"; }
-link_mend() { kill -CONT "$(ssh_of "$1")"; }
 
 # A session of sshd is a process of its own, and outlives the one that has accepted it.
 ssh_stop() {
