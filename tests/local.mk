@@ -323,7 +323,7 @@ EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/helper-ftp.bash tests/lib/loc
 	tests/torture/locksmith tests/torture/locksmith.py tests/lib/engine.py
 
 # Protocols tried in every interleaving; seconds, needs python3 alone.
-PYTHON_MODELS = tests/models/deserted.py tests/models/ftp.py tests/models/gate.py tests/models/lease.py \
+PYTHON_MODELS = tests/models/deserted.py tests/models/ftp.py tests/models/gate.py tests/models/hold.py tests/models/lease.py \
 	tests/models/postgresql.py tests/models/queue.py tests/models/replace.py tests/models/take.py tests/models/trust.py
 .PHONY: models-python
 models: models-python
