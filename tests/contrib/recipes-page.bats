@@ -511,6 +511,7 @@ told() {
 	job=$(recipe 'TOOLS THAT LOCK, OR SHOULD' 1)
 	: >.git/index.lock
 	start commit sh -c "$job"
+	eventually semlock_of "${PID[commit]}"
 	"$PROBE" blocked "$(semlock_of "${PID[commit]}")"
 	rm .git/index.lock
 	ended commit 0
