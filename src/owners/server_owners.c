@@ -139,7 +139,7 @@ struct question {
 static void hear_owner(const char *line, void *context)
 {
 	struct question *question = context;
-	const char *text = locksmith_says(line, SAYS_WHO);
+	const char *text = text_after_word(line, SAYS_WHO);
 
 	if (text != NULL)
 		server_owners_add(question->found, question->method, text,

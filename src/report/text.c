@@ -140,6 +140,17 @@ void json_number(FILE *out, const char *key, long long number, bool known)
 	fprintf(out, known ? "\"%s\": %lld, " : "\"%s\": null, ", key, number);
 }
 
+const char *text_after_word(const char *line, const char *word)
+{
+	size_t length = strlen(word);
+
+	if (strncmp(line, word, length) != 0)
+		return NULL;
+	if (line[length] == '\0')
+		return line + length;
+	return line[length] == ' ' ? line + length + 1 : NULL;
+}
+
 long text_number(const char *text, long most)
 {
 	char *end;

@@ -42,6 +42,10 @@ void json_number(FILE *out, const char *key, long long number, bool known);
  * precede it: " 8" is what the wc(1) of some systems prints. */
 long text_number(const char *text, long most);
 
+/* What follows WORD, and a blank, in LINE; "" if that is all of LINE; NULL if LINE does not begin
+ * with WORD. */
+const char *text_after_word(const char *line, const char *word);
+
 /* Begin with {.word = WORD, .length = its bytes}. */
 struct similar {
 	const char *word; /* what was typed; its first LENGTH bytes count */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "report/status_fd.h"
+#include "report/text.h"
 #include "run/front.h"
 #include "run/keeper_client.h"
 #include "run/keeper_state.h"
@@ -114,8 +115,8 @@ static int end_as(const struct front *front, const char *words)
  * moment does not know that: wait for the answer.  Returns STATUS, or that of the end. */
 static int acknowledge(const struct front *front, int status)
 {
-	const size_t ended = strlen(KEEPER_ENDED " ");
 	char message[KEEPER_MESSAGE + 1];
+	const char *end;
 	ssize_t got;
 
 	if (is_resumed(front))
@@ -126,8 +127,9 @@ static int acknowledge(const struct front *front, int status)
 		message[got > 0 ? got : 0] = '\0';
 		if (strcmp(message, KEEPER_KNOWN) == 0)
 			return status;
-		if (strncmp(message, KEEPER_ENDED " ", ended) == 0)
-			return end_as(front, message + ended);
+		end = text_after_word(message, KEEPER_ENDED);
+		if (end != NULL)
+			return end_as(front, end);
 	} while (got > 0);
 	complain("%s: the process that holds it has been killed", front->request->label);
 	return EXIT_LOST;
@@ -137,15 +139,16 @@ static int acknowledge(const struct front *front, int status)
  * exit status. */
 static int say_ok(const struct front *front, const char *words)
 {
-	const size_t ended = strlen(KEEPER_ENDED " ");
 	char since[KEEPER_MESSAGE + 1];
+	const char *end;
 	ssize_t got;
 
 	CRASH_POINT("detach.taken");
 	UNINTERRUPTED(got, recv(front->keeper, since, KEEPER_MESSAGE, MSG_DONTWAIT));
 	since[got > 0 ? got : 0] = '\0';
-	if (strncmp(since, KEEPER_ENDED " ", ended) == 0)
-		return end_as(front, since + ended);
+	end = text_after_word(since, KEEPER_ENDED);
+	if (end != NULL)
+		return end_as(front, end);
 	if (!print_words(words, "the lock is held"))
 		return give_up(front);
 	CRASH_POINT("detach.said");
@@ -205,18 +208,19 @@ static int end_with(const struct request *request, char *answer)
 static int obey(struct waiting *wait, char *message)
 {
 	const struct front *front = wait->front;
-	const size_t waits = strlen(KEEPER_WAITS " "), ended = strlen(KEEPER_ENDED " ");
+	const char *words = text_after_word(message, KEEPER_WAITS);
 
-	if (strncmp(message, KEEPER_WAITS " ", waits) == 0) {
+	if (words != NULL) {
 		relay_all(front);
-		show_wait(wait, message + waits);
+		show_wait(wait, words);
 		return -1;
 	}
 	observer_end();
 	relay_all(front);
-	if (strncmp(message, KEEPER_ENDED " ", ended) == 0)
-		return end_as(front, message + ended);
-	if (strncmp(message, KEEPER_WAITING " ", strlen(KEEPER_WAITING " ")) == 0)
+	words = text_after_word(message, KEEPER_ENDED);
+	if (words != NULL)
+		return end_as(front, words);
+	if (text_after_word(message, KEEPER_WAITING) != NULL)
 		return say_waiting(wait, message);
 	if (isdigit((unsigned char)*message))
 		return end_with(front->request, message);

@@ -15,6 +15,7 @@
 #include "methods/server/locksmith.h"
 #include "protocol/lease_schedule.h"
 #include "report/error.h"
+#include "report/text.h"
 #include "sys/files.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
@@ -96,14 +97,14 @@ static void lease_listen(struct lease *lease)
 
 	while (!lease->helper_exited &&
 	       (got = locksmith_line(lease->lock->server.helper, &now, &line)) == LINE_READ) {
-		if ((text = locksmith_says(line, SAYS_LOST)) != NULL) {
+		if ((text = text_after_word(line, SAYS_LOST)) != NULL) {
 			stop_at_once(lease, text);
 			lease->lock->end.lost = true; /* also if the command has just ended */
-		} else if (locksmith_says(line, SAYS_HELD) != NULL) {
+		} else if (text_after_word(line, SAYS_HELD) != NULL) {
 			locksmith_note(lease->lock->server.helper, line);
 			follow_deadline(lease);
 		} else {
-			text = locksmith_says(line, SAYS_ERR);
+			text = text_after_word(line, SAYS_ERR);
 			if (text != NULL)
 				locksmith_refused(text, &reason);
 			else

@@ -178,7 +178,7 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 	for (;;) {
 		*line = whole_line(helper);
 		if (*line != NULL) {
-			note = locksmith_says(*line, SAYS_NOTE);
+			note = text_after_word(*line, SAYS_NOTE);
 			if (note == NULL)
 				return LINE_READ;
 			complain("%s: %s", helper->url, note);
@@ -197,17 +197,6 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 	}
 }
 
-const char *locksmith_says(const char *line, const char *word)
-{
-	size_t length = strlen(word);
-
-	if (strncmp(line, word, length) != 0)
-		return NULL;
-	if (line[length] == '\0')
-		return line + length;
-	return line[length] == ' ' ? line + length + 1 : NULL;
-}
-
 int locksmith_greet(struct locksmith *helper, const struct deadline *until, struct error *error)
 {
 	static const char offers[][sizeof OFFER_QUEUE_MAX] = {OFFER_SHARED, OFFER_SLOTS,
@@ -218,7 +207,7 @@ int locksmith_greet(struct locksmith *helper, const struct deadline *until, stru
 
 	if (got != LINE_READ)
 		return locksmith_silent(helper, got, error);
-	text = locksmith_says(line, SAYS_LOCKSMITH);
+	text = text_after_word(line, SAYS_LOCKSMITH);
 	if (text == NULL)
 		return locksmith_unknown(helper, line, error);
 	snprintf(words, sizeof words, "%s", text);

@@ -90,9 +90,6 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 /* Fill ERROR with TEXT of an ERR line: status and message.  Returns -1. */
 int locksmith_refused(const char *text, struct error *error);
 
-/* Returns what follows WORD in LINE, or NULL if LINE does not begin with WORD. */
-const char *locksmith_says(const char *line, const char *word);
-
 /* Returns what follows the field KEY ("host=") in LINE, its value first; NULL: LINE has no such
  * field. */
 const char *locksmith_field(const char *line, const char *key);

@@ -161,12 +161,12 @@ static int hear_before_start(struct locksmith *helper, struct error *error)
 	int got;
 
 	while ((got = locksmith_line(helper, &now, &line)) == LINE_READ) {
-		if ((text = locksmith_says(line, SAYS_LOST)) != NULL)
+		if ((text = text_after_word(line, SAYS_LOST)) != NULL)
 			return error_plain(error, ERROR_LOST,
 			    "lost before the command was started: %s", text);
-		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
+		if ((text = text_after_word(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
-		if (locksmith_says(line, SAYS_HELD) == NULL)
+		if (text_after_word(line, SAYS_HELD) == NULL)
 			return locksmith_unknown(helper, line, error);
 		locksmith_note(helper, line);
 	}
@@ -237,18 +237,18 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 	int got;
 
 	while ((got = locksmith_line(helper, &helper->answer_by, &line)) == LINE_READ) {
-		if (locksmith_says(line, SAYS_OK) != NULL) {
+		if (text_after_word(line, SAYS_OK) != NULL) {
 			note_taken(lock, line);
 			return call_for_child(lock, wait->try_once, error);
 		}
-		if ((text = locksmith_says(line, SAYS_BUSY)) != NULL) {
+		if ((text = text_after_word(line, SAYS_BUSY)) != NULL) {
 			note_owner(lock, text);
 			lock->busy = reason_of_busy(wait);
 			return BUSY;
 		}
-		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
+		if ((text = text_after_word(line, SAYS_ERR)) != NULL)
 			return locksmith_refused(text, error);
-		if ((text = locksmith_says(line, SAYS_WAIT)) == NULL)
+		if ((text = text_after_word(line, SAYS_WAIT)) == NULL)
 			return locksmith_unknown(helper, line, error);
 
 		helper->waited = true;
@@ -301,13 +301,13 @@ static bool wait_until_free(struct lock *lock)
 		got = locksmith_line(lock->server.helper, &slice, &line);
 		if (got != LINE_READ)
 			continue;
-		if (locksmith_says(line, SAYS_FREE) != NULL)
+		if (text_after_word(line, SAYS_FREE) != NULL)
 			lock->end.stuck = 0;
-		if (locksmith_says(line, SAYS_LOST) != NULL) {
+		if (text_after_word(line, SAYS_LOST) != NULL) {
 			lock->end.stuck = 0;
 			lock->end.lost = true;
 		}
-		text = locksmith_says(line, SAYS_ERR);
+		text = text_after_word(line, SAYS_ERR);
 		if (text != NULL)
 			note_stuck(lock, text);
 	} while (got != LINE_END && deadline_left(&end) > 0 && !told_to_end());
@@ -411,9 +411,9 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 	if (started)
 		result = locksmith_greet(&helper, &never, error);
 	while (result == 0 && locksmith_line(&helper, &never, &line) == LINE_READ) {
-		if ((text = locksmith_says(line, SAYS_ERR)) != NULL)
+		if ((text = text_after_word(line, SAYS_ERR)) != NULL)
 			result = locksmith_refused(text, error);
-		else if (locksmith_says(line, SAYS_WHO) != NULL) {
+		else if (text_after_word(line, SAYS_WHO) != NULL) {
 			hear(line, context);
 			heard = true;
 		} else
