@@ -290,8 +290,7 @@ hostile_tickets() {
 	(umask 077 && : >"$(queue_of l)") # as open as the directories above the lock: else it is not trusted, and removed
 	fifos hostile
 	start hostile "$PROBE" tickets "$(queue_of l)" "$1" hostile.up
-	# The kernel goes through all tickets for each, seconds of processor time: as long as the test may take.
-	PATIENCE=$TEST_LIMIT ready hostile
+	ready hostile
 }
 
 end_hostile() {
