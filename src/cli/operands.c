@@ -121,6 +121,12 @@ static char **read_lock(struct request *request, struct reading *reading, char *
 		return words;
 	if (words[0] == NULL && given(reading, OPT(FILE)))
 		die(EXIT_USAGE, "-f adds to LOCK; LOCK itself is missing");
+	if (words[0] == NULL && (request->release != NULL || request->resume != NULL)) {
+		const char *option = request->release != NULL ? "release" : "resume";
+
+		die(EXIT_USAGE, "--%s takes an ID, and LOCK stands behind it: --%s=ID LOCK", option,
+		    option);
+	}
 	if (words[0] == NULL)
 		die(EXIT_USAGE, "what to lock is missing (see --help)");
 	request->label = words[0];

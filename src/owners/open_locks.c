@@ -145,20 +145,10 @@ static void add_entries(struct open_locks *all, const char *path, const struct i
 		closedir(directory);
 }
 
-/* PATH is what a descriptor's link says. */
-static bool is_deleted(const char *path)
-{
-	static const char mark[] = " (deleted)";
-	const size_t length = strlen(path);
-
-	return length >= sizeof mark && strcmp(path + length - (sizeof mark - 1), mark) == 0;
-}
-
 /* The file of a rename lock is called LOCK.held while the lock is held. */
 static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_semlock,
     char path[PATH_MAX])
 {
-	const bool deleted = is_deleted(path);
 	struct open_lock lock = {.name = path};
 	char link[64];
 	size_t length;
@@ -167,9 +157,9 @@ static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_se
 	if (!open_fds_identify(AT_FDCWD, link, 0, &lock.file))
 		return;
 	if (!find_path(pid, path, &lock.file)) {
-		/* A process of another mount namespace can have a file that no path leads to from
-		 * here, or from that process's root. */
-		if (deleted || !is_locked(pid, fd))
+		/* A locked file may have been deleted, or be in another mount namespace, where no
+		 * path leads from here, or from that process's root. */
+		if (!is_locked(pid, fd))
 			return;
 		strcpy(path, link);
 	}

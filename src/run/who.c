@@ -186,7 +186,7 @@ static bool find_id(const struct owner *owner, char id[HOLD_ID_SIZE])
 	return owner->host[0] == '\0' && semlock > 0 && hold_id_find(semlock, id);
 }
 
-static void print_row(const struct owner *owner, size_t turn, size_t width)
+static void print_row(const char *label, const struct owner *owner, size_t turn, size_t width)
 {
 	static const char ranks[][sizeof "held"] =
 	    {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
@@ -209,7 +209,7 @@ static void print_row(const struct owner *owner, size_t turn, size_t width)
 	add_directory(owner, columns, command, sizeof command);
 	print_line("%4s %8s %-8s %-9s %-12s %4s %s", rank, pid, user, mode, since, age, command);
 	if (find_id(owner, id))
-		print_line("     in the background: --release=%s", id);
+		print_line("     in the background: semlock --release=%s %s", id, label);
 	if (owner->note[0] != '\0')
 		print_line("     note: %s", owner->note);
 }
@@ -241,10 +241,27 @@ static bool exists(const char *label)
 	return lstat(label, &status) == 0;
 }
 
+/* Is LABEL a descriptor of another process, and its file deleted?  Fills PATH with the name that
+ * the file had. */
+static bool was_deleted(const char *label, char path[PATH_MAX])
+{
+	static const char mark[] = " (deleted)";
+	ssize_t length;
+
+	if (strncmp(label, "/proc/", strlen("/proc/")) != 0)
+		return false;
+	length = readlink(label, path, PATH_MAX - 1) - (ssize_t)strlen(mark);
+	if (length <= 0 || strncmp(path + length, mark, strlen(mark)) != 0)
+		return false;
+	path[length] = '\0';
+	return true;
+}
+
 /* Of a lock of the kernel there may be no file: the name is perhaps mistyped. */
 static void print_table(const char *label, const struct owners *found, enum family family)
 {
 	const size_t width = table_width();
+	char path[PATH_MAX];
 
 	if (found->count == 0) {
 		print_line(family == OF_KERNEL && !exists(label) ? "%s: free (no such file)"
@@ -254,9 +271,11 @@ static void print_table(const char *label, const struct owners *found, enum fami
 	}
 	print_line("%s: %s, %zu waiting", label, state_of(label, found),
 	    found->count - found->holders);
+	if (was_deleted(label, path))
+		print_line("     deleted: %s (a new file of that name is another lock)", path);
 	printf("          PID USER     MODE       SINCE        FOR COMMAND\n");
 	for (size_t i = 0; i < found->count; i++)
-		print_row(&found->list[i], i - found->holders + 1, width);
+		print_row(label, &found->list[i], i - found->holders + 1, width);
 	if (found->seen == SEEN_NOT_ALL)
 		printf(
 		    "     Some holders or waiters are in processes that may not be looked into.\n");
@@ -333,11 +352,14 @@ static void print_json(const char *label, const struct owners *found, enum famil
     bool first)
 {
 	static const char truth[][sizeof "false"] = {"false", "true"};
+	char path[PATH_MAX];
 
 	printf("%s{\"lock\": ", first ? "" : ",\n ");
 	json_string(stdout, label, strlen(label));
-	printf(", \"held\": %s, \"unseen\": %s, \"exists\": %s,\n  ", truth[owners_held(found)],
+	printf(", \"held\": %s, \"unseen\": %s, \"exists\": %s, ", truth[owners_held(found)],
 	    truth[found->seen > SEEN_ALL], family == ON_SERVER ? "null" : truth[exists(label)]);
+	json_text(stdout, "deleted", was_deleted(label, path) ? path : NULL);
+	printf("\n  ");
 	json_list("holders", found->list, found->holders);
 	printf(",\n  ");
 	json_list("waiters", found->list + found->holders, found->count - found->holders);

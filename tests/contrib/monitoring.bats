@@ -57,13 +57,17 @@ for family in text_string_to_metric_families(sys.stdin.read()):
 	expect_status 0 held-too-long 0 l
 	expect_silent
 	hold_as holder l
-	expect_status 0 held-too-long 3600 l
-	expect_silent
-	eventually sh -c '! held-too-long 0 l >said'
+	for more in 3600 60m 1h 1d; do
+		expect_status 0 held-too-long $more l
+		expect_silent
+	done
+	eventually sh -c '! held-too-long 0s l >said'
 	grep -Eqx "l: held for [0-9]+ s by [0-9]+ \($PROBE hold .*\), 0 waiting" said || complain "$(cat said)" || return
 	let_go holder
 	expect_status 69 held-too-long 0 no/such/directory/lock
-	expect_status 64 held-too-long l
+	for slip in l '' 1h30m h 08 1.5h; do
+		expect_status 64 held-too-long "$slip"
+	done
 }
 
 # A log of half an hour: a holds for all of it, b waits for 10 minutes and then holds, c got nothing; d is of another lock.

@@ -105,6 +105,20 @@ has_two() {
 	let_go holder
 }
 
+@test "a lock whose file was deleted under it: by its descriptor, with the name that it had" {
+	hold_as holder l
+	rm l
+	hold_as second l # two hold it: that is what is to be seen
+	expect_status 1 "$SEMLOCK" --who
+	shows "$PWD/l" "${COMMAND[second]}" 0
+	grep -A2 -B1 -Fx "     deleted: $PWD/l (a new file of that name is another lock)" .out >deleted || complain "$out" || return
+	grep -Eqx "/proc/[0-9]+/fd/[0-9]+: held, 0 waiting" deleted || complain "$out" || return
+	grep -q "^held  *${COMMAND[holder]} " deleted || complain "$out" || return
+	expect_status 1 "$SEMLOCK" --who --json
+	jq -e --arg path "$PWD/l" '[.[] | select(.deleted == $path)] | length == 1' <.out >/dev/null || complain "$out"
+	jq -e --arg path "$PWD/l" '.[] | select(.lock == $path) | .deleted == null' <.out >/dev/null || complain "$out"
+}
+
 @test "a file in the root directory" {
 	root_only "makes a file there"
 	BARE=/semlock-who.$$ # is removed after the test

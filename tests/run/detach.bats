@@ -271,7 +271,7 @@ asked() {
 @test "--who names PID and the ID, and --replace the call that releases it" {
 	hold l
 	expect_status 1 "$SEMLOCK" --who l
-	[[ $out == *"held  "*"$owner "*"sleep infinity"*"--release=$id"* ]] || complain "it said:" "$out"
+	[[ $out == *"held  "*"$owner "*"sleep infinity"*"in the background: semlock --release=$id "*"l"* ]] || complain "it said:" "$out"
 	expect_status 1 "$SEMLOCK" --who --json l
 	[[ $out == *"\"pid\": $owner, \"watcher\": $(holder), \"id\": \"$id\""* ]] || complain "it said:" "$out"
 	refused 69 "semlock --release=$id l" "$SEMLOCK" --replace l true
@@ -291,7 +291,7 @@ asked() {
 	refused 64 "--detach goes with --hold" "$SEMLOCK" --detach l true
 	refused 64 "--release" "$SEMLOCK" --release=1-2-3 -n l
 	refused 64 "no command" "$SEMLOCK" --release=1-2-3 l true
-	refused 64 "what to lock" "$SEMLOCK" --release=1-2-3
+	refused 64 "--release=ID LOCK" "$SEMLOCK" --release=1-2-3
 	sleep 0 & gone=$!
 	wait $gone
 	refused 64 "no such process" "$SEMLOCK" --hold=$gone --detach l

@@ -331,7 +331,7 @@ gone() {
 	refused 64 "neither -n nor --replace" "$SEMLOCK" --hold=1 --detach --keep-place -w 1 --replace l
 	refused 64 "nothing else" "$SEMLOCK" --resume=1-2-3 -s l
 	refused 64 "no command" "$SEMLOCK" --resume=1-2-3 l true
-	refused 64 "what to lock" "$SEMLOCK" --resume=1-2-3
+	refused 64 "--resume=ID LOCK" "$SEMLOCK" --resume=1-2-3
 	[ ! -e l ]
 }
 
