@@ -63,10 +63,13 @@ void keeper_end_holder(struct keeper *keeper, enum hold_end why, const char *rea
 	keeper->state = KEEPER_ENDS;
 	keeper->verdict = why == HOLD_RELEASED ? EXIT_SUCCESS : EXIT_LOST;
 	snprintf(keeper->reason, sizeof keeper->reason, "%s", reason);
+	/* A stopped holder has to run to see the word.  Not after it: the holder may be ending
+	 * then, and a SIGCONT takes from whatever attaches to it at its end, as a leak checker
+	 * does, the stop for which that waits (ptrace(2)). */
+	kill(keeper->holder, SIGCONT);
+	CRASH_POINT("detach.ending");
 	write_without_sigpipe(keeper->input, &word, 1);
 	keeper_close(&keeper->input);
-	/* a stopped holder has to run to see it */
-	kill(keeper->holder, SIGCONT);
 }
 
 /* Nobody reads what the holder says while it waits in a kept place: keep the last line of TEXT, why

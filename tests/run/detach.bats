@@ -244,6 +244,26 @@ asked() {
 	ended release 76
 }
 
+# A SIGCONT to a holder that is ending would leave a process that has just attached to it (ptrace) without its stop: the
+# leak check of AddressSanitizer would never end, nor that holder.
+@test "a holder is continued before it is told to end, not after: until then it has the lock, also if it was stopped" {
+	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
+	local pid
+	expect_status 0 env SEMLOCK_CRASH=detach.ending:stop "$CRASHABLE_SEMLOCK" --hold="$owner" --detach l
+	id=${out#OK id=}
+	pid=$(holder)
+	kill -STOP "$pid"
+	"$PROBE" state "$pid" T
+	start release "$SEMLOCK" --release="$id" l
+	"$PROBE" state "$(keeper)" T
+	"$PROBE" state "$pid" S
+	expect_status 1 "$SEMLOCK" -n l true
+	kill -CONT "$(keeper)"
+	ended release 0
+	expect_free l
+	eventually nothing_left
+}
+
 @test "a lock made of files that was removed meanwhile: --release is 76" {
 	hold -m excl l
 	rm l
@@ -519,7 +539,7 @@ from_within() {
 }
 
 # Points: keeper, before the holder is there; taken, before OK is printed; said, OK is printed; acknowledged, the keeper has
-# heard that; held, the call has heard that; releasing; released.
+# heard that; held, the call has heard that; releasing; ending, before the holder is told; released.
 @test "killed between any two steps: no hold is left without a caller that knows, and the next one enters" {
 	local point
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
@@ -531,7 +551,7 @@ from_within() {
 			rm -f l
 		done
 	done
-	for point in detach.held detach.releasing detach.released; do
+	for point in detach.held detach.releasing detach.ending detach.released; do
 		expect_status 0 env SEMLOCK_CRASH=$point:kill "$CRASHABLE_SEMLOCK" --hold="$owner" --detach l
 		id=${out#OK id=}
 		refused 76 "$id" "$SEMLOCK" --release="$id" l
