@@ -114,12 +114,13 @@ COLD static void holder_text(const struct lock *lock, const char *otherwise, cha
 		return;
 	notes_read(&found);
 	named = owner_text(&found, OWNER_COMMAND_COLUMNS, NOTE_SIZE, text, size);
-	if (!named && lock->spec->method->family == OF_KERNEL && host_id()->pidns != FIRST_PIDNS)
-		/* outside of this PID namespace */
-		snprintf(text, size, "held; its holder cannot be seen from here");
-	else if (!named && found.seen == SEEN_CUT)
+	if (!named && found.seen == SEEN_CUT)
 		snprintf(text, size, "%s; its holder was not looked for in all processes",
 		    otherwise);
+	else if (!named && lock->spec->method->family == OF_KERNEL &&
+		 host_id()->pidns != FIRST_PIDNS)
+		/* outside of this PID namespace */
+		snprintf(text, size, "held; its holder cannot be seen from here");
 	owners_forget(&found);
 	search_terms_forget(&terms);
 }

@@ -223,6 +223,9 @@ sixty() {
 	refused 1 "l: held by ${COMMAND[holder]} (probe hold" "$CRASHABLE_SEMLOCK" -v -n l true
 	refused 1 "l: busy; its holder was not looked for in all processes" unshare --mount sh -c \
 		'mount --bind /dev/null /proc/locks && exec "$0" -v -n l true' "$CRASHABLE_SEMLOCK"
+	# in a PID namespace, too, where it might be one from outside
+	refused 1 "l: busy; its holder was not looked for in all processes" unshare --mount --pid --fork --mount-proc \
+		sh -c 'mount --bind /dev/null /proc/locks && "$0" -v -n l true' "$CRASHABLE_SEMLOCK"
 	let_go
 	hold_as ofd -m ofd l
 	refused 1 "l: held; its holder was not looked for in all processes" "$CRASHABLE_SEMLOCK" -v -n -m ofd l true
