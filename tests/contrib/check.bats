@@ -84,7 +84,10 @@ SUDO='[ "$1" != -n ] || shift; case $1 in sh) cat >/dev/null ;; rm) ;; *) exec "
 # lint ends only when package has begun, and package only when lint has ended, or, with HANGS, after 20 seconds.
 tree_of_stubs() {
 	mkdir -p stubs/contrib/packaging fake tmp
-	cp "$SOURCE/contrib/check" stubs/contrib
+	# Other tests run beside this one: what they have in shared directories is none of its concern.
+	mkdir shm
+	sed "s,/dev/shm,$PWD/shm,g; s,/tmp/\(semlock\|bats\),$PWD/tmp/\1,g; s,name_directories=.*,name_directories=," \
+		"$SOURCE/contrib/check" >stubs/contrib/check
 	export SAID=$PWD/said TMPDIR=$PWD/tmp PATH=$PWD/fake:$PATH
 	for tool in dpkg-buildpackage dh lintian rpmbuild debootstrap autopkgtest; do ln -s /bin/true "fake/$tool"; done
 	printf '#!/bin/sh\necho "install $*" >>"$SAID"\n' >stubs/contrib/install-packages

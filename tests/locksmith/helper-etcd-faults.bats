@@ -284,6 +284,7 @@ flood() {
 }
 
 sent_away() {
+	rm -f "$DIR/faults/say-grant" # of a shorter lease
 	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
 	: >"$DIR/between.log"
 	says grant "7 0 0000000000000000"
@@ -301,6 +302,7 @@ sent_away() {
 }
 
 no_renewal_is_believed() {
+	rm -f "$DIR/faults/say-grant" # of a shorter lease
 	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
 	says grant "1 4 88" "$1" "1 5 $(header grpc-status 0)"
 	expect a LOST || return

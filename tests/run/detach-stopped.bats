@@ -83,12 +83,22 @@ nothing_but_the_call() {
 	expect_free l
 }
 
+# stopped_before_its_time: the same, with a place to be kept, and -w so long that the call can be stopped before that.
+stopped_before_its_time() {
+	for seconds in 0.5 2 8 32; do
+		if stopped_call --hold="$owner" --detach --keep-place -w $seconds 2>/dev/null; then return; fi
+		ended call 1
+		"$SEMLOCK" --release="$(sed -n 's/^WAITING id=//p' call.out)" l
+	done
+	complain "it was never stopped in time"
+}
+
 @test "a call whose time is up while it is stopped says WAITING when it goes on, and the place was kept" {
 	busy_lock
-	stopped_call --hold="$owner" --detach --keep-place -w 0.5
+	stopped_before_its_time
 	start later "$SEMLOCK" l touch ran
 	eventually sh -c '"$0" --who l | grep -q "2 waiting"' "$SEMLOCK"
-	"$PROBE" pause 700
+	sleep "$seconds"
 	kill -CONT "${PID[call]}"
 	ended call 1
 	id=$(sed -n 's/^WAITING id=//p' call.out)
