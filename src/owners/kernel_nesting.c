@@ -57,7 +57,9 @@ static enum nesting compare_locks(const struct lock *lock, const struct owner *h
 		return NESTING_COVERS;
 	if (lock->spec->slots > 0) /* the holder of a flock slot shares the lock itself */
 		return (lock->spec->method->can & CAN_RANGE) != 0 ? NESTING_LESS : NESTING_BESIDE;
-	return lock->spec->mode == SHARED ? NESTING_BESIDE : NESTING_LESS;
+	if (lock->spec->mode != SHARED)
+		return NESTING_LESS;
+	return share == ALL_BYTES ? NESTING_SHARED : NESTING_BESIDE;
 }
 
 /* Is FD, of this process, LOCK's own?  To lock that again does not wait. */

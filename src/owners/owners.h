@@ -226,8 +226,9 @@ bool owners_for_text(struct owners *found, const struct lock *lock, struct searc
 
 enum nesting {
 	NESTING_NONE,   /* nothing of LOCK's file is locked by what this process has inherited */
-	NESTING_BESIDE, /* the inherited lock and the requested one do not conflict: both shared,
-	                 * other bytes of the file, or another kind of lock */
+	NESTING_BESIDE, /* the inherited lock and the requested one do not conflict: other bytes of
+	                 * the file, some of them shared by both, or another kind of lock */
+	NESTING_SHARED, /* the inherited lock and the requested one are shared, on the same bytes */
 	NESTING_AGAIN, /* the inherited lock would do, and another like it may be had: a slot beside
 	                * a slot; on a server, a shared lock, but a waiter may be queued between the
 	                * two */

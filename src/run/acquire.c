@@ -355,7 +355,7 @@ COLD static bool may_skip_queue(struct acquisition *acquisition, const struct lo
 		return false;
 	acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
 	acquisition->wait.past_queue =
-	    acquisition->nesting == NESTING_BESIDE || acquisition->nesting == NESTING_AGAIN;
+	    acquisition->nesting != NESTING_NONE && acquisition->nesting < NESTING_COVERS;
 	return acquisition->wait.past_queue;
 }
 

@@ -530,5 +530,7 @@ int run_is_under(const struct request *request)
 	int fd;
 
 	nesting = nesting_inherited(&lock, &fd);
-	return nesting == NESTING_AGAIN || nesting == NESTING_COVERS ? 0 : EXIT_BUSY;
+	if (nesting == NESTING_SHARED || nesting == NESTING_AGAIN || nesting == NESTING_COVERS)
+		return 0;
+	return EXIT_BUSY;
 }

@@ -33,6 +33,34 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_status 0 "$SEMLOCK" -j 3 l "$SEMLOCK" --held -j 3 l
 }
 
+@test "-s: a shared lock is enough, and an exclusive one; of all the bytes that are asked for" {
+	for method in flock ofd; do
+		expect_status 1 "$SEMLOCK" --held -s -m $method l
+		expect_status 0 "$SEMLOCK" -s -m $method l "$SEMLOCK" --held -s -m $method l
+		expect_status 0 "$SEMLOCK" -m $method l "$SEMLOCK" --held -s -m $method l
+		expect_status 0 "$SEMLOCK" -m $method l "$SEMLOCK" --held -x -m $method l
+		expect_status 1 "$SEMLOCK" -s -m $method l "$SEMLOCK" --held -x -m $method l
+		expect_status 1 "$SEMLOCK" -s -m $method other "$SEMLOCK" --held -s -m $method l
+	done
+	expect_status 1 "$SEMLOCK" -s l "$SEMLOCK" --held -s -m ofd l
+	expect_status 0 "$SEMLOCK" -s --fcntl --start 10 --length 5 l \
+		"$SEMLOCK" --held -s --fcntl --start 11 --length 2 l
+	expect_status 1 "$SEMLOCK" -s --fcntl --start 10 --length 5 l \
+		"$SEMLOCK" --held -s --fcntl --start 14 --length 2 l
+}
+
+@test "a script that takes a shared lock on itself does so once" {
+	cat >script <<-END
+		#!/bin/sh
+		"$SEMLOCK" --held -s "\$0" || exec "$SEMLOCK" -s "\$0" "\$0" again "\$@"
+		echo "\$*"
+	END
+	chmod 755 script
+	run timeout 20 ./script
+	[ "$status" -eq 0 ]
+	[ "$output" = again ]
+}
+
 # In the real place of --name: removed after the test.
 tidy() { rm -f "$(name_directory)/held-$$"; }
 
@@ -75,7 +103,7 @@ tidy() { rm -f "$(name_directory)/held-$$"; }
 }
 
 @test "it only asks: what does not go with it is 64, and nothing is made or run" {
-	for words in "l true" "-n l" "-w 1 l" "-s l" "-F l" "--who l" "--hold l" ""; do
+	for words in "l true" "-n l" "-w 1 l" "-s -j 2 l" "-F l" "--who l" "--hold l" ""; do
 		# shellcheck disable=SC2086 # words
 		expect_status 64 "$SEMLOCK" --held $words
 	done
