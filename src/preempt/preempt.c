@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "owners/hold_id.h"
@@ -226,18 +227,38 @@ static int add_targets(struct preemption *state, const struct owner *holder)
 	           : 0;
 }
 
+/* Returns 0, or -1 with ERROR filled: process PID, which has HOLDER's lock, is another user's. */
+static int check_permission(struct preemption *state, const struct owner *holder, pid_t pid)
+{
+	const struct target *target = target_find(&state->targets, pid);
+
+	if (target == NULL || target_signal(target, 0) == 0 || errno != EPERM ||
+	    !proven_holder(state, pid, holder->supervisor))
+		return 0;
+	errno = EPERM;
+	return cannot_signal(state->error, pid);
+}
+
+/* Can HOLDER be stopped?  Returns 1; 0: another look has to say it; -1 with ERROR filled: no. */
+static int judge_holder(struct preemption *state, const struct owner *holder)
+{
+	const pid_t pid = targets_choose(holder, state->request->preempt_signal);
+	const int sure = check_doubt(state, holder, pid);
+
+	if (sure <= 0)
+		return sure;
+	if (refuse_placeholder(state, holder) != 0 || refuse_own_caller(state, holder) != 0 ||
+	    add_targets(state, holder) != 0 || check_permission(state, holder, pid) != 0)
+		return -1;
+	return 1;
+}
+
 static int stop_holder(struct preemption *state, const struct owner *holder)
 {
 	int signo = state->request->preempt_signal;
 	pid_t pid = targets_choose(holder, signo);
 	struct target *target;
-	int sure = check_doubt(state, holder, pid);
 
-	if (sure <= 0)
-		return sure;
-	if (refuse_placeholder(state, holder) != 0 || refuse_own_caller(state, holder) != 0 ||
-	    add_targets(state, holder) != 0)
-		return -1;
 	CRASH_POINT("replace.aimed");
 	target = target_find(&state->targets, pid);
 	if (target != NULL && !target->signalled &&
@@ -306,14 +327,15 @@ static int leave_young(struct preemption *state, const struct owner *holder)
 	return add_targets(state, holder) == 0 ? 1 : -1;
 }
 
-/* Leave alone or stop the holders FOUND, and fill STATE->look.  Returns 0, or -1 with ERROR
- * filled. */
-static int stop_holders(struct preemption *state, const struct owners *found)
+/* Find out which of the holders FOUND are TO_STOP, and fill STATE->look.  Returns 0, or -1 with
+ * ERROR filled: one of them cannot be stopped. */
+static int judge_holders(struct preemption *state, const struct owners *found, bool *to_stop)
 {
 	for (size_t i = 0; i < found->holders; i++) {
 		const struct owner *holder = &found->list[i];
-		int left_alone;
+		int judged;
 
+		to_stop[i] = false;
 		if (!owner_conflicts(holder, state->lock))
 			continue;
 		if (changes_hands(holder))
@@ -325,11 +347,35 @@ static int stop_holders(struct preemption *state, const struct owners *found)
 		state->look.holders++;
 		if (may_yield(state, found, holder))
 			continue;
-		left_alone = leave_young(state, holder);
-		if (left_alone < 0 || (left_alone == 0 && stop_holder(state, holder) != 0))
+		judged = leave_young(state, holder);
+		if (judged > 0)
+			continue;
+		if (judged == 0)
+			judged = judge_holder(state, holder);
+		if (judged < 0)
 			return -1;
+		to_stop[i] = judged > 0;
 	}
 	return 0;
+}
+
+/* Leave alone or stop the holders FOUND, and fill STATE->look.  None is ended in vain: all of them
+ * are judged before the first is signalled.  Returns 0, or -1 with ERROR filled. */
+static int stop_holders(struct preemption *state, const struct owners *found)
+{
+	bool *const to_stop = malloc(found->holders + 1);
+	int result;
+
+	if (to_stop == NULL)
+		return error_plain(state->error, ERROR_SYSTEM, "no memory");
+	result = judge_holders(state, found, to_stop);
+	if (state->look.doubtful && !state->stopped) /* the next look knows more */
+		memset(to_stop, false, found->holders);
+	for (size_t i = 0; result == 0 && i < found->holders; i++)
+		if (to_stop[i])
+			result = stop_holder(state, &found->list[i]);
+	free(to_stop);
+	return result;
 }
 
 /* Sleep until a target's SIGKILL is due, or for the pause: in the kernel's queue for the lock,

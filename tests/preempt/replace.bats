@@ -277,6 +277,29 @@ walked() {
 	let_go
 }
 
+@test "of two holders one is another user's, which can be seen, and not be signalled: 77, and neither is" {
+	root_only "to be two users"
+	: >l
+	chmod 666 l
+	for order in "root nobody" "nobody root"; do
+		fifos root
+		fifos nobody
+		chmod 666 nobody.up nobody.down
+		for user in $order; do
+			as=()
+			[ $user = root ] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+			start $user "${as[@]}" "$SEMLOCK" -s l "$PROBE" hold $user.up $user.down
+			ready $user
+		done
+		refused 77 "is another user's; run semlock as that user" \
+			setpriv --bounding-set=-kill --inh-caps=-kill "$SEMLOCK" --replace l touch ran
+		let_go root
+		let_go nobody
+		rm root.* nobody.*
+	done
+	[ ! -e ran ]
+}
+
 @test "of two holders that one search cannot see, and that the next one does not find, none is in the way" {
 	root_only "to be two users"
 	hold_as one -s l

@@ -301,6 +301,23 @@ asked() {
 	eventually sh -c '"$0" --who --json l | grep -q "\"id\": null"' "$SEMLOCK"
 }
 
+@test "a command that shares the lock with such a hold is not ended in vain: 69, and both go on" {
+	local order
+	for order in "plain hold" "hold plain"; do
+		for which in $order; do
+			if [ $which = hold ]; then hold -s l; else hold_as plain -s l; fi
+		done
+		for way in --replace --replace=KILL --toggle; do
+			refused 69 "semlock --release=$id l" "$SEMLOCK" $way l touch ran
+		done
+		expect_status 0 "$SEMLOCK" --release="$id" l
+		expect_status 1 "$SEMLOCK" -n l true
+		let_go plain
+		rm plain.*
+	done
+	[ ! -e ran ]
+}
+
 @test "a hold whose OK cannot be printed is none: 71" {
 	expect_status 71 sh -c '"$0" --hold="$1" --detach l >/dev/full' "$SEMLOCK" "$owner"
 	expect_free l
