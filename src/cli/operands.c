@@ -92,18 +92,25 @@ static void check_command(const char *lock, const char *word, bool behind_lock)
 }
 
 /* "semlock 8 COMMAND" locks a file, as flock(1) does: here that is not done by mistake. */
-static void refuse_number_of_fd(const char *word)
+static void refuse_number_of_fd(const struct request *request, const char *word)
 {
-	if (is_number(word) && strlen(word) < 6 && atoi(word) > STDERR_FILENO &&
-	    fcntl(atoi(word), F_GETFD) >= 0 && access(word, F_OK) != 0)
-		die(EXIT_USAGE, "%s: to lock descriptor %s: --fd=%s; a file of this name is ./%s",
-		    word, word, word, word);
+	if (!is_number(word) || strlen(word) >= 6 || atoi(word) <= STDERR_FILENO ||
+	    fcntl(atoi(word), F_GETFD) < 0 || access(word, F_OK) == 0)
+		return;
+	if (request->hold || request->held)
+		die(EXIT_USAGE,
+		    "%s: %s: descriptor %s is the caller's to hold: name its file; a file of this "
+		    "name is ./%s",
+		    request->hold ? "--hold" : "--held", word, word, word);
+	die(EXIT_USAGE, "%s: to lock descriptor %s: --fd=%s; a file of this name is ./%s", word,
+	    word, word, word);
 }
 
+/* Without --hold the other two are refused, in the words of rules.def. */
 static bool needs_no_command(const struct request *request)
 {
-	return request->hold || request->held || request->release != NULL ||
-	       request->resume != NULL;
+	return request->hold || request->detach || request->keep_place || request->held ||
+	       request->release != NULL || request->resume != NULL;
 }
 
 /* Read what is to be locked.  Returns the words behind it. */
@@ -134,8 +141,8 @@ static char **read_lock(struct request *request, struct reading *reading, char *
 		first->fd = operand_fd(request, words[0]);
 		reading->given |= OPT(FD);
 	} else {
-		if (!request->as_flock && !needs_no_command(request))
-			refuse_number_of_fd(words[0]);
+		if (!request->as_flock && request->release == NULL && request->resume == NULL)
+			refuse_number_of_fd(request, words[0]);
 		first->name = words[0];
 	}
 	return words + 1;

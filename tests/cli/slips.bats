@@ -47,6 +47,12 @@ NO_METHOD="there is no such method"
 	slip 64 --hodl L -- --hodl "$NO_OPTION" "did you mean --hold?"
 	slip 64 --max-hold=1h L touch ran -- --max-hold=1h "$NO_OPTION" "did you mean --run-timeout?"
 	slip 64 --priority L touch ran -- --priority "$NO_OPTION" "did you mean --first?"
+	slip 64 --detach --run-timeout 1 L -- --detach "goes with --hold=PID" "--hold and --run-timeout"
+	slip 64 --keep-place -w 1 L -- --keep-place "goes with" "--hold=PID --detach"
+	exec 8>open
+	slip 64 --hold=1 --detach 8 -- 8 "descriptor 8 is the caller's to hold" "a file of this name is ./8"
+	slip 64 --held 8 -- 8 "descriptor 8 is the caller's to hold" "a file of this name is ./8"
+	exec 8>&-
 	slip 64 -timeout 5 L touch ran -- -t "$NO_OPTION" "did you mean --timeout?"
 	slip 64 -k L touch ran -- -k "$NO_OPTION" "see --help"
 	slip 64 -m flok L touch ran -- flok "$NO_METHOD" "did you mean flock?"
@@ -76,7 +82,7 @@ NO_METHOD="there is no such method"
 	slip 69 ecd://h/x touch ran -- ecd://h/x "there are: etcd ftp postgresql" "did you mean etcd://?"
 	slip 69 --who fpt://h/x -- fpt://h/x "cannot start semlock-locksmith-fpt" "did you mean ftp://?"
 	slip 69 gopher://h/x touch ran -- gopher://h/x "there are: etcd ftp postgresql" "A file of this name is ./NAME"
-	[ "$count" -ge 43 ] || complain "only $count"
+	[ "$count" -ge 49 ] || complain "only $count"
 }
 
 EMPTY="an empty file that was made just now"
