@@ -61,6 +61,15 @@ int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt,
 	return -1;
 }
 
+int error_no_process(struct error *error)
+{
+	if (errno != EAGAIN)
+		return error_set(error, ERROR_SYSTEM, "cannot start a process");
+	return error_plain(error, ERROR_SYSTEM,
+	    "cannot start a process: the limit of processes is reached (ulimit -u, or pids.max of "
+	    "the control group)");
+}
+
 /* If the pipe has no reader, write(2) raises SIGPIPE.  A blocked signal is queued although it is
  * ignored: to ignore it again takes it from the queue. */
 void write_without_sigpipe(int fd, const char *line, size_t length)

@@ -69,6 +69,9 @@ struct error {
 COLD int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 
+/* fork(2) has failed: fill ERROR, also with the limit that may be the cause.  Returns -1. */
+COLD int error_no_process(struct error *error);
+
 /* Start every message with NAME, which must last: "semlock", or "flock". */
 void report_as(const char *name);
 

@@ -19,6 +19,14 @@
 #include "sys/memory.h"
 #include "sys/process.h"
 
+static int too_long(struct error *error)
+{
+	return error_plain(error, ERROR_OPEN,
+	    "its name with its directory is too long for a hold in the background: at most %d "
+	    "bytes",
+	    PATH_MAX - 1);
+}
+
 /* The locks are released from another directory: a name that begins without a slash becomes an
  * absolute one.  Returns 0, or -1 with ERROR filled. */
 static int make_names_absolute(const struct request *request, struct error *error)
@@ -32,8 +40,12 @@ static int make_names_absolute(const struct request *request, struct error *erro
 		if (request->locks[i].name[0] == '/')
 			continue;
 		if (getcwd(here, sizeof here) == NULL)
-			return error_set(error, ERROR_SYSTEM, "cannot name the present directory");
+			return errno == ERANGE || errno == ENAMETOOLONG
+			           ? too_long(error)
+			           : error_set(error, ERROR_OPEN, "cannot name its directory");
 		length = strlen(here) + 1 + strlen(request->locks[i].name) + 1;
+		if (length > PATH_MAX)
+			return too_long(error);
 		name = memory_lasting(length);
 		if (name == NULL)
 			return error_plain(error, ERROR_SYSTEM, "no memory");
@@ -113,7 +125,7 @@ static int split_off(struct detachment *detachment, const struct request *reques
 	CRASH_POINT("detach.keeper");
 	keeper->holder = fork();
 	if (keeper->holder < 0)
-		return error_set(error, ERROR_SYSTEM, "cannot start a process");
+		return error_no_process(error);
 	if (keeper->holder == 0) {
 		close(input[1]);
 		close(output[0]);
@@ -158,7 +170,7 @@ int detach_start(struct detachment *detachment, const struct request *request, s
 		return -1;
 	pid = fork();
 	if (pid < 0)
-		return error_set(error, ERROR_SYSTEM, "cannot start a process");
+		return error_no_process(error);
 	if (pid == 0) {
 		keeper.front = channels.front[1];
 		keeper.errors = channels.errors[0];

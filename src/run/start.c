@@ -249,7 +249,7 @@ pid_t command_prepare(struct command *command, struct error *error)
 	close(ends[1]);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (pid < 0) {
-		error_set(error, ERROR_SYSTEM, "cannot start a process");
+		error_no_process(error);
 		close(ends[0]);
 		return -1;
 	}
@@ -316,7 +316,7 @@ pid_t command_start(struct command *command, struct result *result, struct error
 		command->state = shared ? COMMAND_RUNS : COMMAND_EXECS;
 	if (pid < 0) {
 		command->state = COMMAND_NEW;
-		return error_set(error, ERROR_SYSTEM, "cannot start a process");
+		return error_no_process(error);
 	}
 	command->pid = pid;
 	CRASH_POINT("command.started");

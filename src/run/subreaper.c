@@ -88,7 +88,7 @@ int subreaper_start(struct subreaper *subreaper, struct error *error)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = fork();
 	if (pid < 0)
-		return error_set(error, ERROR_SYSTEM, "cannot start a process");
+		return error_no_process(error);
 	if (pid > 0) {
 		signals_block_all(NULL);
 		send(subreaper->kept[0], "", 1, MSG_NOSIGNAL);

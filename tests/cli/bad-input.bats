@@ -306,6 +306,7 @@ with_mount() {
 	without_leak_check
 	refused 71 l prlimit --nproc=0 setpriv --reuid=65533 --regid=65533 --clear-groups \
 		"$SEMLOCK" l touch ran
+	[[ $err == *"the limit of processes is reached (ulimit -u"* ]] || complain "$err"
 	expect_status 71 prlimit --nproc=0 setpriv --reuid=65533 --regid=65533 --clear-groups "$FLOCK" l touch ran
 	[[ $err == "flock: l: cannot start a process: "* ]] || complain "$err"
 	[ ! -e ran ]

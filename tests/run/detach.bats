@@ -386,6 +386,39 @@ logged() {
 	nothing_left
 }
 
+@test "too few processes: 71, with the limit that is reached; nothing is left" {
+	root_only "limits another user's processes"
+	: >l
+	chmod 666 l
+	capture setpriv --reuid=54322 --regid=54322 --clear-groups prlimit --nproc=1 "$SEMLOCK" --hold="$owner" --detach l
+	[[ "$status:$err" == "71:semlock: "*"the limit of processes is reached (ulimit -u"* ]] || complain "$status: $err"
+	expect_free l
+	eventually nothing_left
+}
+
+@test "below a directory whose name is too long for the release: 66, and nothing is held" {
+	local name
+	/usr/bin/python3 - "$SEMLOCK" "$owner" >said 2>&1 <<-'END'
+		import os, subprocess, sys
+		for depth in range(21):
+		    os.mkdir("d" * 200)
+		    os.chdir("d" * 200)
+		for name in "e" * 200 + "/l", "l":
+		    if "/" in name:
+		        os.mkdir("e" * 200)
+		    for method in "excl", "flock":
+		        for way in [], ["--keep-place", "-w0"]:
+		            lock = ["-m", method, name]
+		            call = [sys.argv[1], "--hold=" + sys.argv[2], "--detach", *way, *lock]
+		            print(subprocess.run(call).returncode, flush=True)
+		            print(subprocess.run([sys.argv[1], "-n", *lock, "true"]).returncode, flush=True)
+	END
+	cat said
+	rm -rf ddd*
+	[ "$(grep -c "too long for a hold in the background" said)" -eq 8 ]
+	[ "$(grep -v too said | tr '\n' ' ')" = "66 0 66 0 66 0 66 0 66 0 66 0 66 0 66 0 " ]
+}
+
 @test "of a caller with thousands of descriptors none is kept open" {
 	expect_status 0 timeout -s KILL 60 /usr/bin/python3 - "$SEMLOCK" "$owner" <<-'END'
 		import os, subprocess, sys

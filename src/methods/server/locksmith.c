@@ -143,7 +143,7 @@ int locksmith_start(struct locksmith *helper, const char *scheme, const char **a
 		become_locksmith(helper, output[1], argv);
 	close(output[1]);
 	if (helper->pid < 0)
-		return error_set(error, ERROR_SYSTEM, "cannot start a process");
+		return error_no_process(error);
 	return 0;
 }
 
