@@ -72,12 +72,20 @@ typical() {
 	done
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
 	sed -n 's/^    \(semlock [^ ]\|exec 8\)/\1/p; s,^    [*]/5 [* ]*,,p' "$SOURCE/README" |
-		sed "s,/tmp/,$PWD/,g; s,--name=\([a-z]*\),$PWD/\1.lock,; s,/nfs/jobs/,$PWD/nfs.,g; s/  *#.*//" >examples
+		sed "s,/tmp/,$PWD/,g; s,--name=\([a-z]*\),$PWD/\1.lock,; s,/nfs/jobs/,$PWD/nfs.,g; s/  *#.*//" >all
+	grep -v -e --hold= -e --release= all >examples
 	[ "$(wc -l <examples)" -eq 7 ] || complain "$(cat examples)"
 	while read -r example; do
 		expect_status 0 sh -c "$example" </dev/null
 		[ -z "$err" ] || [[ $example == *tar* ]] || complain "$example: $err"
 	done <examples
+	sleep infinity 3>&- &
+	expect_status 0 sh -c "$(grep -e --hold= all | sed "s/\$PPID/$!/")"
+	[[ $out == "OK id="* ]] || complain "$out"
+	id=${out#OK id=}
+	expect_status 1 "$SEMLOCK" -n deploy.lock true
+	expect_status 0 sh -c "$(grep -e --release= all | sed "s/ID/$id/")"
+	kill -KILL $!
 }
 
 # A file's name is a word with a slash that begins with a directory of the tree.
