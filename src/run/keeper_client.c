@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -38,6 +39,45 @@ static int check_keeper(int connection, const struct hold_id *id, struct error *
 	return 0;
 }
 
+/* Does the process that ID names live? */
+static bool lives(const struct hold_id *id)
+{
+	struct procfs_stat stat;
+
+	return id->started != 0 && process_numbers_ours() && process_stat(id->pid, &stat) &&
+	       stat.started == id->started;
+}
+
+/* An abstract socket is known in one network namespace. */
+static bool is_in_other_network(pid_t pid)
+{
+	struct stat own, its;
+	char path[40];
+
+	snprintf(path, sizeof path, "/proc/%ld/ns/net", (long)pid);
+	return stat("/proc/self/ns/net", &own) == 0 && stat(path, &its) == 0 &&
+	       (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
+}
+
+/* No process listens for the hold ID.  Returns -1 with ERROR filled: what is known. */
+static int nobody_answers(const struct hold_id *id, struct error *error)
+{
+	struct process keeper;
+
+	if (lives(id) && is_in_other_network(id->pid))
+		return error_plain(error, ERROR_UNAVAILABLE,
+		    "process %ld, which keeps it, is in another network namespace: call there "
+		    "(nsenter -t %ld -n)",
+		    (long)id->pid, (long)id->pid);
+	if (lives(id) && geteuid() != 0 && process_read(id->pid, &keeper) &&
+	    keeper.user != geteuid())
+		return error_plain(error, ERROR_PERMISSION, "this hold belongs to user %lu",
+		    (unsigned long)keeper.user);
+	return error_plain(error, ERROR_LOST,
+	    "this hold has ended before: it was released, its process, its time or its lock was "
+	    "over, or a process of it was killed");
+}
+
 int keeper_connect(const char *text, const struct hold_id *id, int seconds, struct error *error)
 {
 	struct sockaddr_un address;
@@ -53,9 +93,7 @@ int keeper_connect(const char *text, const struct hold_id *id, int seconds, stru
 	setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
 	UNINTERRUPTED(result, connect(connection, (struct sockaddr *)&address, length));
 	if (result != 0 && errno == ECONNREFUSED)
-		error_plain(error, ERROR_LOST,
-		    "this hold has ended before: it was released, or its process, its time or its "
-		    "lock was over");
+		nobody_answers(id, error);
 	else if (result != 0)
 		error_set(error, ERROR_SYSTEM, "cannot ask for this hold");
 	else if (check_keeper(connection, id, error) == 0)

@@ -288,6 +288,18 @@ asked() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
+@test "from another network namespace, where its socket is not known: 69, and the hold goes on; another user's is 77" {
+	namespaces --net
+	hold l
+	refused 69 "process $(keeper), which keeps it, is in another network namespace" unshare --net "$SEMLOCK" --release="$id" l
+	refused 69 "nsenter -t $(keeper) -n" unshare --net "$SEMLOCK" --resume="$id" l
+	refused 77 "belongs to user 0" unshare --net setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$SEMLOCK" --release="$id" /l
+	expect_status 1 "$SEMLOCK" -n l true
+	expect_status 0 nsenter -t "$(keeper)" -n "$SEMLOCK" --release="$id" l
+	refused 76 "ended before" unshare --net "$SEMLOCK" --release="$id" l
+}
+
 @test "--who names PID and the ID, and --replace the call that releases it" {
 	hold l
 	expect_status 1 "$SEMLOCK" --who l
