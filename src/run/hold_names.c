@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "owners/hold_id.h"
 #include "run/hold_names.h"
+#include "sys/files.h"
 #include "sys/memory.h"
 
 int hold_names_list(struct hold_names *names, const struct request *request, struct error *error)
@@ -39,10 +41,36 @@ static bool is_one_file(const char *one, const char *other)
 	       of_one.st_dev == of_other.st_dev && of_one.st_ino == of_other.st_ino;
 }
 
+/* A relative name comes from a directory that its caller could not name. */
+static bool has_lost_directory(const char *name)
+{
+	char space[PATH_MAX];
+	const char *directory = path_directory(name, space);
+	struct stat status;
+
+	return name[0] != '/' || (directory != NULL && stat(directory, &status) != 0 &&
+				     (errno == ENOENT || errno == ENOTDIR));
+}
+
+static const char *last_part(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return slash == NULL ? name : slash + 1;
+}
+
+/* Of what was removed, with its directory, there are no real names to compare. */
+static bool are_both_lost(const char *name, const char *listed)
+{
+	return listed[0] == '/' && strcmp(last_part(name), last_part(listed)) == 0 &&
+	       has_lost_directory(listed) && has_lost_directory(name);
+}
+
 bool hold_names_have(const struct hold_names *names, const char *name)
 {
 	for (unsigned i = 0; i < names->count; i++)
-		if (strcmp(name, names->list[i]) == 0 || is_one_file(name, names->list[i]))
+		if (strcmp(name, names->list[i]) == 0 || is_one_file(name, names->list[i]) ||
+		    are_both_lost(name, names->list[i]))
 			return true;
 	return false;
 }

@@ -17,7 +17,8 @@ struct hold_names {
 /* Fill NAMES with those of REQUEST's locks.  Returns 0, or -1 with ERROR filled: no memory. */
 int hold_names_list(struct hold_names *names, const struct request *request, struct error *error);
 
-/* Is NAME, of hold_lock_name(), one of them, or another name of the same file? */
+/* Is NAME, of hold_lock_name(), one of them, or another name of the same file?  Where a directory
+ * was removed meanwhile, NAME may be as it was given to --release, and its last part counts. */
 bool hold_names_have(const struct hold_names *names, const char *name);
 
 #endif

@@ -83,23 +83,42 @@ int keeper_connect(const char *text, const struct hold_id *id, int seconds, stru
 	struct sockaddr_un address;
 	const socklen_t length = hold_id_address(text, &address);
 	const struct timeval most = {.tv_sec = seconds};
+	const struct timeval most_to_connect = {.tv_sec = seconds > 0 ? seconds : 10};
 	int connection =
 	    descriptor_above_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	int result;
 
 	if (connection < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a socket");
-	setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most); /* connect(2), too */
+	setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &most_to_connect, sizeof most_to_connect);
 	setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
 	UNINTERRUPTED(result, connect(connection, (struct sockaddr *)&address, length));
 	if (result != 0 && errno == ECONNREFUSED)
 		nobody_answers(id, error);
+	else if (result != 0 && errno == EAGAIN)
+		error_plain(error, ERROR_UNAVAILABLE,
+		    "process %ld, which keeps it, does not answer: is it stopped?", (long)id->pid);
 	else if (result != 0)
 		error_set(error, ERROR_SYSTEM, "cannot ask for this hold");
 	else if (check_keeper(connection, id, error) == 0)
 		return connection;
 	close(connection);
 	return -1;
+}
+
+/* The name of REQUEST's lock for the keeper, of hold_lock_name().  Where its directory was removed,
+ * it is as it was given: the keeper knows it by its last part.  Returns 0, or -1 with ERROR
+ * filled. */
+static int name_lock(const struct request *request, char name[PATH_MAX + 1], struct error *error)
+{
+	const char *given = request->locks[0].name;
+
+	if (hold_lock_name(given, name, error) == 0)
+		return 0;
+	if ((error->errnum != ENOENT && error->errnum != ENOTDIR) || strlen(given) > PATH_MAX)
+		return -1;
+	strcpy(name, given);
+	return 0;
 }
 
 int keeper_call(const struct request *request, const char *id, const char *word,
@@ -112,7 +131,7 @@ int keeper_call(const struct request *request, const char *id, const char *word,
 	if (!hold_id_parse(id, &parsed))
 		return error_plain(error, ERROR_USAGE,
 		    "this is not the ID of a hold: --detach prints it, and --who shows it");
-	if (hold_lock_name(request->locks[0].name, name, error) != 0)
+	if (name_lock(request, name, error) != 0)
 		return -1;
 	connection = keeper_connect(id, &parsed, 0, error);
 	if (connection < 0)

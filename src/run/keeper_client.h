@@ -12,8 +12,8 @@
 #include "report/error.h"
 
 /* Connect to the keeper of the hold TEXT, which is ID; each call on the connection takes at most so
- * many SECONDS, 0: any time.  Returns a connection, or -1 with ERROR filled: ERROR_LOST, the hold
- * has ended. */
+ * many SECONDS, 0: any time, but to connect 10.  Returns a connection, or -1 with ERROR filled:
+ * ERROR_LOST, the hold has ended. */
 int keeper_connect(const char *text, const struct hold_id *id, int seconds, struct error *error);
 
 /* Send WORD (KEEPER_RELEASE, KEEPER_RESUME) and the name of REQUEST's first lock to the keeper of

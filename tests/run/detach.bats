@@ -264,6 +264,46 @@ asked() {
 	eventually nothing_left
 }
 
+@test "a keeper that is stopped: --release waits ten seconds, 69, and says how it goes on; it releases then" {
+	hold l
+	kill -STOP "$(keeper)"
+	"$PROBE" state "$(keeper)" T
+	refused 69 "process $(keeper), which keeps it, is stopped" timeout 60 "$SEMLOCK" --release="$id" l
+	expect_status 1 "$SEMLOCK" -n l true
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		start asks "$SEMLOCK" --resume="$id" l # until no more can be connected
+	done
+	refused 69 "process $(keeper), which keeps it, does not answer" timeout 60 "$SEMLOCK" --release="$id" l
+	kill -CONT "$(keeper)"
+	expect_status 0 "$SEMLOCK" -w 60 l true
+	refused 76 "ended before" "$SEMLOCK" --release="$id" l
+	eventually sh -c '! pgrep -f -- "--resume=$0"' "$id"
+}
+
+@test "a lock whose directory was removed meanwhile is released by its ID, from within the directory, too" {
+	local name
+	for name in d/l "$PWD/d/l" link/l ./d/../d/l; do
+		mkdir d
+		ln -sf d link
+		hold d/l
+		rm -r d
+		refused 64 "the ID of another lock" "$SEMLOCK" --release="$id" d/other
+		refused 64 "the ID of another lock" "$SEMLOCK" --release="$id" l
+		expect_status 0 "$SEMLOCK" --release="$id" "$name"
+		expect_silent
+		gone "$(keeper)"
+		refused 76 "ended before" "$SEMLOCK" --release="$id" "$name"
+	done
+	mkdir d
+	hold d/l
+	expect_status 0 sh -c 'cd d && rm -r ../d && "$0" --release="$1" l' "$SEMLOCK" "$id"
+	gone "$(keeper)"
+	mkdir d
+	hold -m mkdir d/l
+	rm -r d
+	refused 76 "lost" "$SEMLOCK" --release="$id" d/l
+}
+
 @test "a lock made of files that was removed meanwhile: --release is 76" {
 	hold -m excl l
 	rm l
