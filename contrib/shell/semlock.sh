@@ -14,6 +14,7 @@
 # could not be taken: 1 (or N of -E) if it is busy.
 #
 # lock_detach has all of semlock's options.  Its lock belongs to no shell: lock_end is 76 if it has ended before.
+# When the time is up with --keep-place, the status is 1 and lock_id that of the place: semlock --resume="$lock_id" LOCK.
 #
 # with_lock may be nested, also for the same LOCK: a shell, and its subshells, do not wait for locks that
 # they hold already.  Another script, or a semlock, that COMMAND starts does wait.
@@ -170,9 +171,11 @@ lock_release() {
 lock_detach() {
 	lock_id=
 	[ $# -ge 2 ] || { echo 'semlock.sh: lock_detach PID [OPTION...] LOCK' >&2; return 64; }
-	lock_id=$(_lock_pid=$1 && shift && semlock --hold="$_lock_pid" --detach "$@") || return
+	_lock_status=0
+	lock_id=$(_lock_pid=$1 && shift && semlock --hold="$_lock_pid" --detach "$@") || _lock_status=$?
 	lock_id=${lock_id#*id=}
 	lock_id=${lock_id%% *}
+	return "$_lock_status"
 }
 
 lock_end() {

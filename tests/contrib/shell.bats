@@ -279,3 +279,25 @@ prints() {
 		lock_end l 2>said || echo "short $?"
 	END
 }
+
+@test "lock_detach with --keep-place: lock_id is the ID of the place, and empty where there is none" {
+	check() {
+		prints 'waits 1' 'no place 1' 'waits 7' resumed 'held 1' 'end 0' 'end 0' free
+	}
+	in_each_shell <<-'END'
+		lock_detach $$ l
+		holder=$lock_id
+		lock_detach $$ --keep-place -w 0 l || echo "waits $?"
+		place=$lock_id
+		lock_detach $$ -n l || echo "no place $?$lock_id"
+		lock_detach $$ --keep-place -w 0 -E 7 l || echo "waits $?"
+		last=$lock_id
+		lock_end "$holder" l
+		[ "$(semlock --resume="$place" l)" = "OK id=$place" ] && echo resumed
+		semlock -n l true || echo "held $?"
+		(lock_end "$place" l; echo "end $?")
+		semlock --resume="$last" l >said
+		(lock_end "$last" l; echo "end $?")
+		semlock -n l echo free
+	END
+}
