@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Hold a lock for a part of a program, with semlock(1).
 
+    import os
     import semlock
 
     with semlock.Sem("/run/lock/counter.sem"):
