@@ -438,15 +438,28 @@ told() {
 	[ "$answer" = 0 ] || complain "$(cat .call)"
 	id=$(sed -n 's/^OK id=//p' .call)
 	[ -n "$id" ] || complain "$(cat .call)"
-	agent_says "$(told 1 | sed 's/-w 5m/-n/')"
+	agent_says "$(told 1 | sed 's/-w 5m/-w 0/')"
+	[ "$answer" = 75 ] || complain "$answer: $(cat .call)"
+	place=$(sed -n 's/^WAITING id=//p' .call)
+	[ -n "$place" ] || complain "$(cat .call)"
+	agent_says "$(told 2 | sed "s/=ID/=$place/; s/-w 5m/-w 0/")"
 	[ "$answer" = 75 ] || complain "$answer: $(cat .call)"
 	agent_says "$(recipe 'Tool calls of an agent' 1 | grep -o '"semlock --who[^"]*"' | tr -d '"')"
 	[ "$answer" = 1 ]
 	grep -q 'why, in five words' .call || complain "$(cat .call)"
-	agent_says "$(told 2 | sed "s/=ID/=$id/")"
+	: >other.lock
+	agent_says "$(told 3 | sed "s/=ID/=$id/; s/deploy.lock/other.lock/")"
+	[ "$answer" = 64 ] || complain "$(cat .call)"
+	agent_says "$(told 3 | sed "s/=ID/=$id/")"
 	[ "$answer" = 0 ] || complain "$(cat .call)"
-	agent_says "$(told 2 | sed "s/=ID/=$id/")"
+	agent_says "$(told 3 | sed "s/=ID/=$id/")"
 	[ "$answer" = 76 ] || complain "$(cat .call)"
+	expect_status 1 "$SEMLOCK" -w 0.1 deploy.lock true
+	agent_says "$(told 2 | sed "s/=ID/=$place/")"
+	[ "$answer" = 0 ] || complain "$(cat .call)"
+	grep -q "^OK id=$place" .call || complain "$(cat .call)"
+	agent_says "$(told 3 | sed "s/=ID/=$place/")"
+	[ "$answer" = 0 ] || complain "$(cat .call)"
 	expect_status 0 "$SEMLOCK" -n deploy.lock true
 
 	agent_says "$(told 1)"
