@@ -108,3 +108,38 @@ holds_on_a_server() {
 	ends_with_its_processes "$1" --ttl=3 || return
 	holds_tidy
 }
+
+# keeps_a_place_on_a_server URL: a time-out keeps the place, in its order; it is resumed, and released; the end of PID ends it
+keeps_a_place_on_a_server() {
+	local url=$1 pids place
+	holds_prepare
+	new_owner
+	hold_lock "$url"
+	expect_status 1 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0.5 "$url" || return
+	place=${out#WAITING id=}
+	[[ $out =~ ^WAITING\ id=[0-9]+-[0-9]+-[0-9a-f]{8}$ ]] || complain "it said '$out'" || return
+	start later "$SEMLOCK" -v "$url" touch ran
+	eventually test -s later.err || return
+	expect_status 1 "$SEMLOCK" --resume="$place" -n "$url" || return
+	expect_out "WAITING id=$place" || return
+	expect_status 1 "$SEMLOCK" --resume="$place" -w 0.5 "$url" || return
+	let_go || return
+	expect_status 0 "$SEMLOCK" --resume="$place" -w 60 "$url" || return
+	[[ $out == "OK id=$place token="* ]] || complain "it said '$out'" || return
+	[ ! -e ran ] || complain "the later one ran before" || return
+	expect_status 1 "$SEMLOCK" -n "$url" true || return
+	expect_status 0 "$SEMLOCK" --release="$place" "$url" || return
+	ended later 0 || return
+	[ -e ran ] || return
+
+	hold_as again "$url"
+	expect_status 1 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 "$url" || return
+	place=${out#WAITING id=}
+	pids="${place%%-*} $(pgrep -P "${place%%-*}")"
+	kill_owner
+	# shellcheck disable=SC2086 # several words
+	gone $pids || return
+	let_go again || return
+	expect_status 0 "$SEMLOCK" -w 60 "$url" true || return
+	holds_tidy
+}

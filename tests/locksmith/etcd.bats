@@ -80,6 +80,12 @@ gives_up() {
 	holds_on_a_server "$URL"
 }
 
+@test "a place in the queue outlives the call, and keeps its turn" {
+	load ../lib/holds
+	keeps_a_place_on_a_server "$URL"
+	[ "$(count)" -eq 0 ]
+}
+
 @test "a waiter that is told to end ends, and its key goes" {
 	hold_lock "$URL"
 	start waiter "$SEMLOCK" -v "$URL" touch ran

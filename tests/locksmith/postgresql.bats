@@ -30,29 +30,8 @@ load ../lib/remote-postgresql
 }
 
 @test "a place in the queue outlives the call, and keeps its turn" {
-	start owner sleep infinity
-	hold_lock "$URL"
-	expect_status 1 "$SEMLOCK" --hold="${PID[owner]}" --detach --keep-place -w 0.5 "$URL"
-	id=${out#WAITING id=}
-	start later "$SEMLOCK" -v "$URL" touch ran
-	eventually test -s later.err
-	expect_status 1 "$SEMLOCK" --resume="$id" -n "$URL"
-	expect_out "WAITING id=$id"
-	let_go
-	expect_status 0 "$SEMLOCK" --resume="$id" -w 60 "$URL"
-	[[ $out == "OK id=$id token="* ]] || complain "it said '$out'"
-	[ ! -e ran ]
-	expect_status 0 "$SEMLOCK" --release="$id" "$URL"
-	ended later 0
-	hold_as again "$URL"
-	start other sleep infinity
-	expect_status 1 "$SEMLOCK" --hold="${PID[other]}" --detach --keep-place -w 0.1 "$URL"
-	id=${out#WAITING id=}
-	pids="${id%%-*} $(pgrep -P "${id%%-*}")"
-	kill -KILL "${PID[other]}"
-	for pid in $pids; do "$PROBE" gone "$pid"; done
-	let_go again
-	expect_status 0 "$SEMLOCK" -n "$URL" true
+	load ../lib/holds
+	keeps_a_place_on_a_server "$URL"
 }
 
 @test "when semlock has ended the lock is free: the next -n has it, with a higher token" {
