@@ -106,6 +106,13 @@ enum list_use {
 
 struct lock_list;
 
+/* The processes through which an earlier look has seen a lock held. */
+enum { KNOWN_MOST = 64 };
+struct known_members {
+	size_t count; /* 0: there was no holder, or more than one, or it had too many processes */
+	pid_t pids[KNOWN_MOST];
+};
+
 /* How far a look has come. */
 struct look_progress {
 	int tries;     /* that have missed an owner, or may have */
@@ -124,6 +131,8 @@ struct search_terms {
 	pid_t asker;            /* the process that waits, for which this one looks; 0: this one */
 	struct lock_list *list; /* as it was read last; NULL: not yet */
 	struct fd_walk *walk;   /* over all processes; NULL: one of its own for each look */
+	/* look into these first: see owners_look(); NULL: none is known */
+	const struct known_members *known;
 	struct look_progress progress;
 };
 
@@ -159,6 +168,9 @@ void search_terms_forget(struct search_terms *terms);
  * no owners.  A server is not asked: its last answer is read.  When the limits of TERMS are
  * reached, FOUND has what was found until then, and is SEEN_CUT.  Returns 0; or -1 with ERROR
  * filled: the file cannot be reached, or /proc does not tell.
+ *
+ * With TERMS->known: if one of these processes still has the lock, so that there can be no holder
+ * beside it, FOUND is that holder, without waiters, and no other process has been looked into.
  *
  * With TERMS->walk in pieces, 1: a piece of the look has been made, and the next call goes on.
  * FOUND is empty. */

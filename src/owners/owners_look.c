@@ -46,14 +46,49 @@ static enum look look_once(struct owners *found, const struct lock *lock, struct
 	return look;
 }
 
+/* Can there be no holder of LOCK beside HOLDER, which has been seen?  A shared lock and a slot can
+ * have others, and so can a part of the bytes. */
+static bool is_only_holder(const struct owner *holder, const struct lock *lock)
+{
+	const struct bytes bytes = bytes_of(lock);
+	const bool has_all = (lock->spec->method->can & CAN_RANGE) == 0 ||
+	                     (holder->first <= bytes.first && holder->last >= bytes.last);
+
+	return holder->nmembers > 0 && holder->process.pid > 0 && holder->verdict == ALIVE &&
+	       holder->mode == MODE_EXCLUSIVE && has_all;
+}
+
+/* FOUND becomes the holder, if the processes that TERMS knows of prove it. */
+static bool look_at_known(struct owners *found, const struct lock *lock,
+    const struct search_terms *terms)
+{
+	struct search_terms these = {.kinds = terms->kinds, .list_use = LIST_NEVER};
+	struct search search = {.terms = &these,
+	    .limit = allowance_begins(terms->budget, terms->deadline),
+	    .known = terms->known};
+	struct error ignored;
+
+	if (terms->known == NULL || terms->known->count == 0)
+		return false;
+	if (look_once(found, lock, &search, &ignored) == LOOK_WHOLE && found->holders == 1 &&
+	    is_only_holder(&found->list[0], lock))
+		return true;
+	owners_forget(found);
+	return false;
+}
+
 int owners_look(struct owners *found, const struct lock *lock, struct search_terms *terms,
     struct error *error)
 {
 	const bool in_pieces = terms->walk != NULL && terms->walk->piece > 0;
-	struct search search = {terms, allowance_begins(terms->budget, terms->deadline), in_pieces};
+	struct search search = {.terms = terms,
+	    .limit = allowance_begins(terms->budget, terms->deadline),
+	    .in_pieces = in_pieces};
 	enum look look;
 	bool missed;
 
+	if (look_at_known(found, lock, terms))
+		return 0;
 	if (terms->progress.began == 0) {
 		terms->progress.began = clock_now();
 		if (in_pieces)

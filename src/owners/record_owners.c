@@ -444,7 +444,8 @@ static bool is_proven(const struct lock *lock, pid_t pid)
 static bool record_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk)
 {
 	struct search_terms terms = SEARCH_FOR_PROOF;
-	struct search search = {&terms, allowance_begins(terms.budget, terms.deadline), false};
+	struct search search = {.terms = &terms,
+	    .limit = allowance_begins(terms.budget, terms.deadline)};
 	struct owners found = {0};
 	struct error ignored;
 	bool holds;

@@ -22,6 +22,7 @@ struct lock_list {
 	int64_t read_at; /* ns on clock_now()'s clock */
 	struct procfs_lock *lines;
 	size_t count;
+	bool may_lack; /* a line: it has changed between two reads, perhaps */
 };
 
 static bool append_line(struct lock_list *list, const struct procfs_lock *line)
@@ -44,6 +45,7 @@ static int read_lines(struct lock_list *list, struct allowance *limit, struct er
 	char line[256], page[PROCFS_PAGE];
 	FILE *locks = procfs_locks(page);
 	struct procfs_lock lock;
+	size_t length = 0;
 	int result = 0;
 
 	if (locks == NULL)
@@ -51,6 +53,7 @@ static int read_lines(struct lock_list *list, struct allowance *limit, struct er
 		    "cannot find the holder: cannot read /proc/locks");
 	list->read_at = clock_now();
 	while (result == 0 && fgets(line, sizeof line, locks) != NULL) {
+		length += strlen(line);
 		if (!procfs_lock_line(line, &lock))
 			continue;
 		if (!append_line(list, &lock))
@@ -58,6 +61,7 @@ static int read_lines(struct lock_list *list, struct allowance *limit, struct er
 		if (list->count % LINES_OF_PAGE == 0 && allowance_spent(limit))
 			break;
 	}
+	list->may_lack = feof(locks) && (length == 0 || length >= PROCFS_PAGE);
 	fclose(locks);
 	return result;
 }
@@ -157,8 +161,9 @@ int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice, 
 	if (may_read(search->terms)) {
 		if (read_list(snapshot, search, error) != 0)
 			return -1;
-		return twice && !has_line_of_lock(snapshot) ? read_list(snapshot, search, error)
-		                                            : 0;
+		return twice && search->terms->list->may_lack && !has_line_of_lock(snapshot)
+		           ? read_list(snapshot, search, error)
+		           : 0;
 	}
 	if (search->terms->list == NULL)
 		return 0;
@@ -196,14 +201,20 @@ static bool identify_path(struct snapshot *snapshot, unsigned file, const char *
 	return there;
 }
 
-/* The files are known: walk over all processes. */
+/* The files are known: walk over all processes, or over those that SEARCH names. */
 static void find_open_fds(struct snapshot *snapshot, struct search *search)
 {
 	snapshot->open_fds = (struct open_fds){.files = snapshot->files,
 	    .nfiles = snapshot->nfiles,
 	    .limit = &search->limit};
-	if (snapshot->nfiles > 0)
+	if (snapshot->nfiles == 0)
+		return;
+	if (search->known == NULL) {
 		open_fds_find(&snapshot->open_fds, search->terms->walk);
+		return;
+	}
+	for (size_t i = 0; i < search->known->count; i++)
+		open_fds_of(&snapshot->open_fds, search->known->pids[i]);
 }
 
 static void fill_snapshot(struct snapshot *snapshot, const struct lock *lock, struct search *search)

@@ -31,7 +31,8 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock);
 struct search {
 	struct search_terms *terms;
 	struct allowance limit;
-	bool in_pieces; /* LOOK_PIECE may be returned */
+	bool in_pieces;                    /* LOOK_PIECE may be returned */
+	const struct known_members *known; /* look into these processes alone; NULL: into all */
 };
 
 /* What has come of it. */
@@ -104,9 +105,10 @@ int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int
  * may wait in the kernel. */
 bool snapshot_has_idler(const struct snapshot *snapshot);
 
-/* Read /proc/locks, if SEARCH still may; TWICE: a second time if no line is about the lock's file.
- * (While it changes, a read of it can leave out a line.)  Returns 0, or -1 with ERROR filled: it
- * cannot be read, or there is no memory. */
+/* Read /proc/locks, if SEARCH still may; TWICE: a second time if no line is about the lock's file,
+ * and one may have been left out: the kernel gives the list a page at a time, and it may change
+ * between two of them.  Returns 0, or -1 with ERROR filled: it cannot be read, or there is no
+ * memory. */
 int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice,
     struct error *error);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -20,6 +21,7 @@
 #include "report/text.h"
 #include "run/notes.h"
 #include "run/observer.h"
+#include "sys/crash_points.h"
 #include "sys/files.h"
 #include "sys/process.h"
 #include "sys/signals.h"
@@ -31,18 +33,26 @@ enum { LINE = 1024 };
 /* For the observer's handlers. */
 static volatile sig_atomic_t drawn;
 
+/* What the observer tells the waiter: a page that they share. */
+struct sight {
+	bool shown; /* what the first look found was written, or is not to be */
+	/* A signal may end the observer while it writes this: a hint, that the waiter proves. */
+	struct known_members known;
+};
+
 /* What the observer knows of the wait. */
 struct view {
 	struct show show;
 	struct lock lock; /* as --who has it: not open */
 	struct search_terms terms;
-	pid_t waiter;     /* our parent */
-	pid_t foreground; /* the waiter's process group: while it has the terminal, the line is
-	                     drawn */
-	int64_t since;    /* when the wait began, on clock_now()'s clock */
-	int64_t until;    /* its deadline, in ns after 1970 */
-	bool again;       /* another observer has shown this wait before */
-	char line[LINE];  /* as it was drawn; not static: that is a page more for every start */
+	pid_t waiter;        /* our parent */
+	pid_t foreground;    /* the waiter's process group: while it has the terminal, the line is
+	                        drawn */
+	int64_t since;       /* when the wait began, on clock_now()'s clock */
+	int64_t until;       /* its deadline, in ns after 1970 */
+	bool again;          /* another observer has shown this wait before */
+	struct sight *sight; /* NULL: no memory */
+	char line[LINE];     /* as it was drawn; not static: that is a page more for every start */
 };
 
 static void write_line(const char *text, size_t length)
@@ -199,6 +209,23 @@ static int64_t next_message(const struct view *view)
 	return view->since + last + ((waited - last) / pace + 1) * pace;
 }
 
+/* FOUND is what was written; NULL: nothing is to be. */
+static void note_sight(struct sight *sight, const struct owners *found)
+{
+	const struct owner *holder;
+
+	if (sight == NULL)
+		return;
+	sight->shown = true;
+	sight->known.count = 0;
+	if (found == NULL || found->holders != 1 || found->list[0].nmembers > KNOWN_MOST)
+		return;
+	holder = &found->list[0];
+	for (size_t i = 0; i < holder->nmembers; i++)
+		sight->known.pids[i] = holder->members[i].pid;
+	sight->known.count = holder->nmembers;
+}
+
 /* Look once, and write.  Returns the time until the next look, in ns.  Searching /proc takes long
  * on a machine of many processes: spend at most a twentieth of the time on it; processor time, or
  * on a busy machine the line would be a minute old. */
@@ -208,14 +235,18 @@ static int64_t look(struct view *view)
 	struct owners found = {.count = 0};
 	int64_t pause;
 
-	if (!view->show.messages && !may_draw(view))
+	if (!view->show.messages && !may_draw(view)) {
+		note_sight(view->sight, NULL);
 		return SECOND;
+	}
+	CRASH_POINT("observer.looks");
 	owners_for_text(&found, &view->lock, &view->terms);
 	notes_read(&found);
 	if (view->show.messages)
 		say_waiting(view, &found);
 	else if (may_draw(view))
 		draw_line(view, &found);
+	note_sight(view->sight, &found);
 	owners_forget(&found);
 	if (view->show.messages)
 		return next_message(view) - clock_now();
@@ -280,7 +311,7 @@ _Noreturn static void observe(struct view *view, const struct lock *lock)
 	view->terms.asker = view->show.asker > 0 ? view->show.asker : view->waiter;
 	if (view->again && view->show.messages)
 		sleep_for(next_message(view) - clock_now());
-	else if (view->show.delay > 0)
+	else if (!view->again)
 		sleep_for(view->show.delay);
 	for (;;)
 		sleep_for(look(view));
@@ -293,6 +324,8 @@ static volatile sig_atomic_t observer; /* its PID; 0: there is none */
 /* What it shows, and since when the wait lasts, on clock_now()'s clock. */
 static const struct lock *shown;
 static int64_t waits_since;
+static struct sight *sight;   /* of SHOWN; NULL: there is none */
+static int64_t look_expected; /* the first look is over by then, if the machine is not too busy */
 
 /* Those that would end or stop semlock, and so leave the line behind. */
 static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
@@ -372,8 +405,9 @@ struct show show_of(const struct request *request)
 	    .messages = in_own_words && request->verbose,
 	    .line = in_own_words && !request->verbose && !request->quiet,
 	    .deadline = request->wait >= 0 ? deadline_after(request->wait) : deadline_never(),
-	    /* most holders that are stopped end within it */
-	    .delay = request->preempt != PREEMPT_NOT ? SECOND : 0,
+	    /* Most holders that are stopped end within a second.  A shorter wait than the other
+	     * one needs no line, and many that begin at once do not keep each other from it. */
+	    .delay = request->preempt != PREEMPT_NOT ? SECOND : 50 * MILLISECOND,
 	};
 }
 
@@ -390,13 +424,30 @@ bool observer_shows(const struct show *show)
 	return show->messages || (show->line && is_terminal());
 }
 
+static struct sight *share_sight(void)
+{
+	void *page = mmap(NULL, sizeof(struct sight), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+const struct known_members *observer_found(const struct lock *lock)
+{
+	return shown == lock && sight != NULL ? &sight->known : NULL;
+}
+
+bool observer_was_slow(const struct lock *lock)
+{
+	return shown == lock && sight != NULL && !sight->shown && clock_now() > look_expected;
+}
+
 void observer_start(const struct show *show, const struct lock *lock)
 {
 	struct view view = {
 	    .show = *show,
 	    .waiter = getpid(),
 	    .foreground = getpgrp(),
-	    .again = shown == lock,
 	};
 	pid_t pid;
 
@@ -406,6 +457,14 @@ void observer_start(const struct show *show, const struct lock *lock)
 		return;
 	if (waits_since == 0)
 		waits_since = clock_now();
+	if (sight == NULL)
+		sight = share_sight();
+	else if (shown != lock)
+		*sight = (struct sight){0};
+	view.sight = sight;
+	view.again = shown == lock && (sight == NULL || sight->shown);
+	if (!view.again)
+		look_expected = clock_now() + show->delay + SECOND / 2;
 	shown = lock;
 	view.since = waits_since;
 	if (!show->deadline.never)

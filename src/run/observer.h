@@ -10,10 +10,10 @@
  *	       terminal reach the waiter alone, which first has the line erased, and then obeys
  *
  * On a terminal, a line says who holds the lock since when, the waiter's place in the queue, and
- * until when it waits.  It is drawn when the wait begins, and again, in place, when the queue has
- * moved or the holder has changed; it is erased at the end.  With --verbose, there are ordinary
- * messages instead, also where standard error is no terminal: at once, after 10 seconds, after 1
- * and 5 minutes, and then every 10. */
+ * until when it waits.  It is drawn when the wait has lasted for 50 ms, and again, in place, when
+ * the queue has moved or the holder has changed; it is erased at the end.  With --verbose, there
+ * are ordinary messages instead, also where standard error is no terminal: then, after 10 seconds,
+ * after 1 and 5 minutes, and every 10. */
 #ifndef SEMLOCK_RUN_OBSERVER_H
 #define SEMLOCK_RUN_OBSERVER_H
 
@@ -23,6 +23,7 @@
 
 #include "cli/request.h"
 #include "lock/lock.h"
+#include "owners/owners.h"
 #include "sys/deadline.h"
 
 /* What is to be shown of a wait. */
@@ -47,5 +48,13 @@ void observer_start(const struct show *show, const struct lock *lock);
 /* The wait is over: erase the line, and wait for the observer's end.  Does nothing if there is
  * none. */
 void observer_end(void);
+
+/* To be asked after observer_end(): the processes through which LOCK was held when its wait was
+ * shown last; they may have let go of it since.  NULL: it was not shown. */
+const struct known_members *observer_found(const struct lock *lock);
+
+/* The same: was half a second of the wait for LOCK not enough for the first look at it?  Then the
+ * machine is too busy for another one. */
+bool observer_was_slow(const struct lock *lock);
 
 #endif

@@ -15,6 +15,7 @@
 #include "report/compiler.h"
 #include "report/status_fd.h"
 #include "run/notes.h"
+#include "run/observer.h"
 #include "run/outcome.h"
 #include "sys/memory.h"
 #include "sys/signals.h"
@@ -109,6 +110,14 @@ COLD static void holder_text(const struct lock *lock, const char *otherwise, cha
 	struct owners found;
 	bool named;
 
+	/* Many waits may end at once.  What the observer of this one has found is proven, not
+	 * searched for again; and where the machine is too busy for a look, a part of one must
+	 * do. */
+	terms.known = observer_found(lock);
+	if (observer_was_slow(lock)) {
+		terms.budget = 5 * MILLISECOND;
+		terms.list_use = LIST_NEVER;
+	}
 	snprintf(text, size, "%s", otherwise);
 	if (!owners_for_text(&found, lock, &terms))
 		return;

@@ -8,6 +8,10 @@ CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 prepare() {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	# Each stop for strace is processor time of the traced one, and a look has a budget of that: where strace can,
+	# nothing stops but the calls that it is to show.
+	strace=(strace -f -qq)
+	if strace -f --seccomp-bpf -e trace=open,openat -o /dev/null true 2>/dev/null; then strace+=(--seccomp-bpf); fi
 }
 
 # reads_list COUNT STATUS CMD...: CMD, by the user AS, ends with STATUS, and opens /proc/locks COUNT times.
@@ -15,7 +19,7 @@ reads_list() {
 	local count=$1
 	shift
 	# shellcheck disable=SC2086 # a word or none
-	expect_status "$1" ${AS-} strace -f -qq -e trace=open,openat -o trace "${@:2}" || return
+	expect_status "$1" ${AS-} "${strace[@]}" -e trace=open,openat -o trace "${@:2}" || return
 	[ "$(grep -c '"/proc/locks"' trace)" -eq "$count" ] || complain "not $count times: $(grep '"/proc/locks"' trace)"
 }
 
@@ -78,12 +82,14 @@ opened_by_waiter() {
 		for way in "" -v --log=log; do
 			rm -rf l
 			hold_lock -m $method l
+			time=.3
+			case $way in -v) time=1 ;; esac # half of it is for its observer's first look
 			# shellcheck disable=SC2086 # a word or none
-			expect_status 1 strace -f -qq -e trace=open,openat,fcntl -o late "$SEMLOCK" $way -w .3 -m $method l true
+			expect_status 1 "${strace[@]}" -e trace=open,openat,fcntl -o late "$SEMLOCK" $way -w $time -m $method l true
 			for name in one two; do
 				fifos $name
 				# shellcheck disable=SC2086 # a word or none
-				start $name strace -f -qq -e trace=open,openat,fcntl -o $name.trace "$SEMLOCK" $way -m $method l \
+				start $name "${strace[@]}" -e trace=open,openat,fcntl -o $name.trace "$SEMLOCK" $way -m $method l \
 					"$PROBE" hold $name.up $name.down
 				eventually waits "$name"
 			done
@@ -129,6 +135,85 @@ expected_of() {
 			rm ./*.up ./*.down
 		done
 	done
+}
+
+# looked_into TRACE: the processes into whose descriptors the traced one has looked
+looked_into() {
+	sed -n 's,.*"/proc/\([0-9]*\)/fd".*,\1,p' "$1" | sort -un
+}
+
+# shown_and_late METHOD: a wait has its holder shown before its time is up, and names it then
+shown_and_late() {
+	capture strace -qq -e trace=open,openat -o trace "$SEMLOCK" -v -w "${room}ms" -m "$1" l true
+	[ "$status" -eq 1 ] || return
+	grep -q "^semlock: l: waiting: held by ${COMMAND[holder]} " .err || return
+	grep -q "^semlock: l: held by ${COMMAND[holder]} (probe hold.*; the time is up$" .err
+}
+
+# is_holders PROCESS: it has the lock from the holder, or is gone
+is_holders() {
+	case $1 in
+	"${PID[holder]}" | "${COMMAND[holder]}") ;;
+	*) [ ! -e "/proc/$1" ] || [ "$(sed -n 's/^PPid:\t//p' "/proc/$1/status")" = "${PID[holder]}" ] ;;
+	esac
+}
+
+# Sixty refusals that search all processes at once are late, each.
+@test "when the time is up, the holder that the wait has shown is proven, and no other process is looked into" {
+	for method in flock ofd posix excl mkdir symlink; do
+		rm -rf l
+		hold_lock -m $method l
+		with_room shown_and_late $method
+		[ "$(asked)" -eq 0 ] || complain "$method: it has read the list of all locks"
+		for process in $(looked_into trace); do
+			is_holders "$process" || complain "$method: it has looked into process $process"
+		done
+		let_go
+		rm ./*.up ./*.down
+	done
+}
+
+# passed_on METHOD: a waiter has its holder shown, which lives on without the lock, and another one has it when the
+# time is up.  (Only a descriptor of its own can be let go of by a process.)
+passed_on() {
+	rm -f ./*.up ./*.down held
+	# shellcheck disable=SC2016 # $0 is that shell's
+	start first bash -c 'exec 8<>l && "$0" -m "$1" 8 || exit; trap "exec 8>&-" USR1; : >held; while :; do sleep .01 8>&-; done' \
+		"$SEMLOCK" "$1"
+	eventually test -e held
+	queue_as holder -m "$1" l
+	start waiter "$SEMLOCK" -v -w "$((3 * room))ms" -m "$1" l true
+	"$PROBE" pause $room
+	kill -USR1 "${PID[first]}"
+	ready holder
+	ended waiter 1
+	kill "${PID[first]}"
+	ended first 143
+	let_go
+	grep -q "waiting: held by ${PID[first]} " waiter.err || return
+	[ "$(grep -c "waiting:" waiter.err)" -eq 1 ] || return # after 10 seconds it would have been shown anew
+	grep -q "^semlock: l: held by ${COMMAND[holder]} (probe hold.*; the time is up$" waiter.err
+}
+
+@test "a holder that lives, and has the lock no more, is named by no refusal: its successor is" {
+	for method in flock ofd; do
+		with_room passed_on $method
+	done
+}
+
+@test "a wait that is over before the first look: the refusal looks into a part of the processes, and reads no list" {
+	local all
+	[ -x "$CRASHABLE_SEMLOCK" ] || complain "no $CRASHABLE_SEMLOCK" || return
+	starts_many
+	crowd
+	hold_lock l
+	expect_status 1 strace -qq -e trace=open,openat -o trace "$CRASHABLE_SEMLOCK" -v -n l true
+	all=$(looked_into trace | wc -l)
+	SEMLOCK_CRASH=observer.looks:stop expect_status 1 strace -qq -e trace=open,openat -o trace "$CRASHABLE_SEMLOCK" -v -w 1 l true
+	[ "$(looked_into trace | wc -l)" -le $((all / 2)) ] || complain "$(looked_into trace | wc -l) of $all processes"
+	[ "$(asked)" -eq 0 ] || complain "it has read the list of all locks"
+	grep -qE "^semlock: l: (held by ${COMMAND[holder]} .*|still busy; its holder was not looked for in all processes); the time is up$" .err || complain "$err"
+	let_go
 }
 
 # waits NAME: its semlock, a child of strace, sleeps in a lock call
