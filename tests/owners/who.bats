@@ -512,6 +512,7 @@ held_since() {
 	sed -E 's/^\[0\]/L/; s/ (number|string|boolean|array) .*/ \1/; s/\[[0-9]+\]/[]/g' .flat |
 		sort -u >types
 	cat >schema <<-'END'
+		L.deleted null
 		L.exists boolean
 		L.held boolean
 		L.holders array
