@@ -168,6 +168,7 @@ NETWORK_BATS = \
 	tests/locksmith/helper-ftp-killed.bats \
 	tests/locksmith/helper-etcd-queue.bats \
 	tests/locksmith/helper-etcd-lease.bats \
+	tests/locksmith/helper-etcd-late.bats \
 	tests/locksmith/helper-etcd-faults.bats \
 	tests/locksmith/helper-etcd-login.bats \
 	tests/locksmith/etcd.bats \

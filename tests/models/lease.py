@@ -9,9 +9,11 @@ under a lease granted since. A waiter renews its lease by keepalives.
 
 Requests and answers may take any time, or get lost; a semlock may be stopped or cut off; only its own timer is taken
 to be in time. "Forgetful": etcd may end a lease early that was renewed, and confirm the renewal of one that has
-ended. A server without room, or a right that was taken away: a put may be refused, and the holder keeps the lease that
-its key is under, as etcdctl lock does, which is safe unless etcd is forgetful. Shown: no two commands that exclude each other are ever inside, and of two holders the later has the higher
-token. The naive ways go wrong.
+ended. A member of the cluster may carry a put out late, when another has done it, or a newer one: so a put has the
+condition that the key was not put since. A server without room, or a right that was taken away: a put may be refused,
+and the holder keeps the lease that its key is under, as etcdctl lock does, and that of a put which may come late. That
+is safe unless etcd is forgetful. Shown: no two commands that exclude each other are ever inside, and of two holders the
+later has the higher token. The naive ways go wrong.
 
 Times are counted from now, and no state is told from another by what cannot matter any more: so there is no end of
 time, and all states are seen.
@@ -24,6 +26,7 @@ import explore
 LEASE = 2   # moments that the server grants
 SLOTS = 2   # of the clients n
 ROOM = "no room at times"   # the server refuses a holder's put, and its lease is kept instead
+LATE = "a put comes late"   # that a member has held up
 
 # keys: in order. forgets: leases that may still end early, None: of an etcd that is not forgetful. highest: the
 # highest token of a command so far.
@@ -32,7 +35,8 @@ State = collections.namedtuple("State", "keys clients highest forgets")
 Key = collections.namedtuple("Key", "client left renewed holds")
 # age: of the request under way; None: there is none. stage: of the server with it: "", "granted", "put".
 # granted: of the lease granted for it, the time left. left: until the command is killed. kept: a keepalive was sent.
-Client = collections.namedtuple("Client", "step age stage granted left kept token")
+# late: of the lease of a put that a member holds up, the time left; None: there is none.
+Client = collections.namedtuple("Client", "step age stage granted left kept token late", defaults=[None])
 
 NONE = dict(age=None, stage="", granted=0)
 IDLE = Client("idle", None, "", 0, 0, False, 0)
@@ -92,6 +96,7 @@ def etcdctl(to, s, i, free, new_token):
 
 def model(kinds, naive=""):
     """kinds: one per client: x exclusive, s shared, n of the slots, e etcdctl lock."""
+    conditional = "without a condition" not in naive
 
     def steps(s):
         out = []
@@ -121,8 +126,9 @@ def model(kinds, naive=""):
             asks_for_lease = c.step in ("asked", "enter") or \
                 c.step == "inside" and naive != "keepalives renew a holder's lease"
             if c.age is not None and c.stage == "":
-                if c.step == "inside" and naive == ROOM and mine:
-                    to("refused, prolong", stage="put", keys=put(left=LEASE, renewed=True))
+                if c.step == "inside" and ROOM in naive and mine:
+                    to("refused, prolong", stage="put", keys=put(left=LEASE, renewed=True),
+                       late=c.late if c.late is None or "one lease is kept" in naive else LEASE)
                 if asks_for_lease:
                     to("grant", stage="granted", granted=LEASE)
                 elif mine or s.forgets is not None:
@@ -134,9 +140,14 @@ def model(kinds, naive=""):
                        token=new_token if holds or naive == "the key's token" else 0)
                 elif c.step == "enter" and mine and free:
                     to("put as holder", stage="put", keys=put(left=c.granted, renewed=False, holds=free),
-                       token=c.token or new_token)
+                       token=c.token or new_token, late=None if conditional else c.late)
                 elif c.step == "inside" and (mine or naive == "a renewal without a key"):
-                    to("put again", stage="put", keys=put(left=c.granted, renewed=False))
+                    to("put again", stage="put", keys=put(left=c.granted, renewed=False),
+                       late=None if conditional else c.late)
+                if LATE in naive and c.step in ("enter", "inside") and c.late is None:
+                    to("hold up", late=c.granted)
+            if c.late is not None and mine and (mine.holds or free):
+                to("put late", late=None, keys=put(left=c.late, renewed=False, holds=mine.holds or free))
             # The answer comes, or is lost
             if c.stage == "put":
                 left = LEASE if naive == "from the answer" else LEASE - c.age
@@ -171,7 +182,8 @@ def model(kinds, naive=""):
                 kinds,
                 tuple(k if k.left is None else k._replace(left=max(0, k.left - 1)) for k in s.keys),
                 tuple(c._replace(age=None if c.age is None else min(LEASE, c.age + 1),
-                                 granted=max(0, c.granted - 1), left=max(0, c.left - 1)) for c in s.clients),
+                                 granted=max(0, c.granted - 1), left=max(0, c.left - 1),
+                                 late=c.late and c.late - 1) for c in s.clients),
                 s.highest, s.forgets)))
         for k in s.keys:
             rest = tuple(x for x in s.keys if x != k)
@@ -304,6 +316,11 @@ CASES = [
     case("two, no room at times", True, "xx", naive=ROOM),
     case("a reader, a writer, no room at times", True, "sx", naive=ROOM),
     case("forgetful, and no room at times: as behind etcdctl lock", False, "xx", forgets=1, naive=ROOM),
+    case("two, a put comes late", True, "xx", naive=LATE),
+    case("a reader, a writer, a put comes late", True, "sx", naive=LATE),
+    case("slots, a put comes late", True, "nn", naive=LATE),
+    case("etcdctl lock and one, a put comes late", True, "ex", naive=LATE),
+    case("two, a put comes late, and no room at times", True, "xx", naive=LATE + ROOM),
     case("covered: two", True, "xx", forgets=2, of=covered),
     case("covered: a reader, a writer", True, "sx", forgets=1, of=covered),
     case("covered: slots", True, "nn", forgets=1, of=covered),
@@ -320,6 +337,8 @@ CASES = [
          naive="enter under the renewed lease"),
     case("naive: forgetful, keepalives renew a holder's lease", False, "xx", forgets=1,
          naive="keepalives renew a holder's lease"),
+    case("naive: a put comes late, without a condition", False, "xx", naive=LATE + "without a condition"),
+    case("naive: a put comes late, no room, one lease is kept", False, "xx", naive=LATE + ROOM + "one lease is kept"),
     case("naive: forgetful, a renewal counts without the key", False, "xx", forgets=1, naive="a renewal without a key"),
 ] + [
     case("reduced, naive: %s, %s" % (clients, naive), False, kinds, naive=naive, of=reduced)

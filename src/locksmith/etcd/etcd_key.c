@@ -62,13 +62,13 @@ enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until)
 	return reply;
 }
 
-enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until)
+static enum etcd_reply keep_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
 {
 	int64_t sent = clock_boottime(), seconds;
 	enum etcd_reply reply;
 
-	lock->lease.renewed = true;
-	protobuf_int(etcd_rpc_begin(&lock->rpc), LEASE_ID, lock->lease.id);
+	lease->renewed = true;
+	protobuf_int(etcd_rpc_begin(&lock->rpc), LEASE_ID, lease->id);
 	reply = etcd_rpc_call(&lock->rpc, ETCD_KEEPALIVE, until);
 	if (reply != ETCD_OK)
 		return reply;
@@ -76,8 +76,13 @@ enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until)
 	seconds = protobuf_number(lock->rpc.answer, KEPT_SECONDS);
 	if (seconds <= 0)
 		return ETCD_GONE;
-	lock->lease.end = sent + (seconds < lock->ttl / SECOND ? seconds * SECOND : lock->ttl);
+	lease->end = sent + (seconds < lock->ttl / SECOND ? seconds * SECOND : lock->ttl);
 	return ETCD_OK;
+}
+
+enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until)
+{
+	return keep_lease(lock, &lock->lease, until);
 }
 
 static void revoke_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
@@ -149,7 +154,7 @@ static void note_queued(struct etcd_lock *lock)
 {
 	struct protobuf answer = lock->rpc.answer, inner = etcd_wire_inner(answer, 0);
 
-	lock->revision = lock->seen = etcd_wire_revision(answer);
+	lock->revision = lock->put = lock->seen = etcd_wire_revision(answer);
 	lock->place = (struct etcd_place){.found = true};
 	if (etcd_wire_succeeded(inner))
 		lock->token = lock->revision;
@@ -157,17 +162,17 @@ static void note_queued(struct etcd_lock *lock)
 		etcd_queue_place(&lock->queue, inner.at != NULL ? inner : answer, &lock->place);
 }
 
-/* Where a request was not carried out, an earlier one may have been, whose reply was lost: then our
- * key is the holder's, under that lease.  Returns the revision at which our key was made, 0: there
- * is none. */
-static int64_t note_found(struct etcd_lock *lock, int64_t lease)
+/* The request for a key was not carried out, as there is one: an earlier one was, whose reply was
+ * lost. */
+static void note_found(struct etcd_lock *lock)
 {
 	struct etcd_key key;
 
 	etcd_wire_first(lock->rpc.answer, 0, &key);
-	if (key.lease == lease && etcd_queue_holds(&key, false))
+	lock->revision = key.made;
+	lock->put = key.put;
+	if (key.lease == lock->lease.id && etcd_queue_holds(&key, false))
 		lock->token = key.put;
-	return key.made;
 }
 
 enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until,
@@ -191,7 +196,7 @@ enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int
 	if (done)
 		note_queued(lock);
 	else
-		lock->revision = note_found(lock, lock->lease.id);
+		note_found(lock);
 	*made = lock->revision > 0;
 	return done || !*made ? ETCD_OK : etcd_key_look(lock, lock->revision, until);
 }
@@ -210,33 +215,78 @@ enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct proto
 	return reply;
 }
 
+/* What became of a put under a lease. */
+enum put_result {
+	PUT_DONE,
+	PUT_GONE,    /* the key is not there any more */
+	PUT_BLOCKED, /* to enter: it is not our turn */
+	PUT_BEHIND   /* the key was put since, as the holder's; lock->put is when */
+};
+
+/* Our key is to be the holder's, with that slot; -1: none. */
+static void take_slot(struct etcd_lock *lock, int slot)
+{
+	lock->slot = slot;
+	if (slot >= 0)
+		snprintf(lock->number, sizeof lock->number, "%.*s%d", ETCD_KEY - 24,
+		    lock->queue.numbers.first, slot);
+	etcd_queue_value(lock->options, true, slot, lock->value, sizeof lock->value);
+}
+
+static enum put_result put_result(struct etcd_lock *lock, int64_t lease)
+{
+	struct protobuf answer = lock->rpc.answer;
+	struct etcd_key key;
+
+	lock->seen = etcd_wire_revision(answer);
+	if (etcd_wire_succeeded(answer)) {
+		lock->put = lock->seen;
+		return PUT_DONE;
+	}
+	if (!etcd_wire_first(answer, 0, &key) || key.made != lock->revision)
+		return PUT_GONE;
+	lock->put = key.put;
+	if (lock->token == 0 && !etcd_queue_holds(&key, false))
+		return PUT_BLOCKED;
+	/* That of an earlier request, if the place was looked at since. */
+	if (lock->token == 0 && lock->slot >= 0)
+		take_slot(lock, etcd_queue_slot(&key));
+	/* This request was carried out before, and its answer was lost. */
+	return key.lease == lease ? PUT_DONE : PUT_BEHIND;
+}
+
 /* Put our key, if it is there still, and the number of its slot under LEASE.  The request is
- * begun, and may have conditions of its own. */
+ * begun, and may have conditions of its own: to enter.  They were met if an earlier request has
+ * made our key the holder's. */
 static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *request,
     struct etcd_lease lease, int64_t until)
 {
-	enum etcd_reply reply;
+	enum put_result result = PUT_BEHIND;
 
-	etcd_wire_made_at(request, lock->key, lock->revision);
-	etcd_wire_put(request, TXN_SUCCESS, lock->key, lock->value, lease.id);
-	if (lock->number[0] != '\0')
-		etcd_wire_put(request, TXN_SUCCESS, lock->number, lock->value, lease.id);
-	etcd_wire_range(request, TXN_FAILURE, &(struct etcd_wire_range){.key = lock->key});
-	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
-	lock->unsure = reply != ETCD_OK && (lock->unsure || lock->rpc.unsure);
-	if (reply != ETCD_OK)
-		return reply;
-	lock->seen = etcd_wire_revision(lock->rpc.answer);
-	if (!etcd_wire_succeeded(lock->rpc.answer)) {
-		if (note_found(lock, lease.id) != lock->revision)
-			return ETCD_GONE;
-	} else if (lock->token == 0) {
-		lock->token = lock->seen;
+	while (result == PUT_BEHIND) {
+		enum etcd_reply reply;
+
+		etcd_wire_made_at(request, lock->key, lock->revision);
+		etcd_wire_put_at(request, lock->key, lock->put);
+		etcd_wire_put(request, TXN_SUCCESS, lock->key, lock->value, lease.id);
+		if (lock->number[0] != '\0')
+			etcd_wire_put(request, TXN_SUCCESS, lock->number, lock->value, lease.id);
+		etcd_wire_range(request, TXN_FAILURE, &(struct etcd_wire_range){.key = lock->key});
+		reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
+		lock->unsure = reply != ETCD_OK && (lock->unsure || lock->rpc.unsure);
+		if (reply != ETCD_OK)
+			return reply;
+		result = put_result(lock, lease.id);
+		request = etcd_rpc_begin(&lock->rpc);
 	}
-	if (lock->token != 0) {
-		lock->lease = lease;
-		lock->next.id = 0;
-	}
+	if (result == PUT_GONE)
+		return ETCD_GONE;
+	if (result == PUT_BLOCKED)
+		return ETCD_OK;
+	if (lock->token == 0)
+		lock->token = lock->put;
+	lock->lease = lease;
+	lock->next.id = 0;
 	return ETCD_OK;
 }
 
@@ -265,15 +315,11 @@ enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until)
 	if (reply != ETCD_OK)
 		return reply;
 	request = etcd_rpc_begin(&lock->rpc);
-	if (lock->options->mode == LEASE_SLOTS) {
-		lock->slot = (int)lock->place.slot;
-		snprintf(lock->number, sizeof lock->number, "%.*s%d", ETCD_KEY - 24,
-		    lock->queue.numbers.first, lock->slot);
+	take_slot(lock, lock->options->mode == LEASE_SLOTS ? (int)lock->place.slot : -1);
+	if (lock->slot >= 0)
 		etcd_wire_made_at(request, lock->number, 0);
-	}
 	if (lock->place.blocked)
 		etcd_queue_require_free(&lock->queue, request, lock->revision);
-	etcd_queue_value(lock->options, true, lock->slot, lock->value, sizeof lock->value);
 	reply = put_under(lock, request, lease, until);
 	/* A separate look: the first transaction mostly succeeds, with a shorter answer. */
 	return reply != ETCD_OK || lock->token != 0 ? reply
@@ -296,7 +342,7 @@ static void name_command(struct etcd_lock *lock)
 
 enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until)
 {
-	enum etcd_reply reply = get_lease(lock, &lock->next, until);
+	enum etcd_reply reply = lock->unsure ? ETCD_OK : get_lease(lock, &lock->next, until);
 
 	name_command(lock);
 	return reply == ETCD_OK ? put_under(lock, etcd_rpc_begin(&lock->rpc), lock->next, until)
@@ -316,7 +362,24 @@ static enum etcd_reply find_lease(struct etcd_lock *lock, int64_t until)
 		return reply;
 	if (!etcd_wire_first(lock->rpc.answer, 0, &key) || key.made != lock->revision)
 		return ETCD_GONE;
-	lock->lease.id = key.lease;
+	lock->put = key.put;
+	if (key.lease == lock->next.id) {
+		lock->lease = lock->next;
+		lock->next.id = 0;
+		lock->unsure = false;
+	}
+	return ETCD_OK;
+}
+
+/* The renewal whose answer was lost may be carried out at any moment from now on: keep its lease,
+ * too, unless it has ended, and the renewal with it. */
+static enum etcd_reply keep_next(struct etcd_lock *lock, int64_t until)
+{
+	enum etcd_reply reply = keep_lease(lock, &lock->next, until);
+
+	if (reply != ETCD_GONE)
+		return reply;
+	lock->next.id = 0;
 	lock->unsure = false;
 	return ETCD_OK;
 }
@@ -325,7 +388,13 @@ enum etcd_reply etcd_key_prolong(struct etcd_lock *lock, int64_t until)
 {
 	enum etcd_reply reply = lock->unsure ? find_lease(lock, until) : ETCD_OK;
 
-	return reply == ETCD_OK ? etcd_key_keep(lock, until) : reply;
+	if (reply == ETCD_OK && lock->unsure)
+		reply = keep_next(lock, until);
+	if (reply == ETCD_OK)
+		reply = etcd_key_keep(lock, until);
+	if (reply == ETCD_OK && lock->unsure)
+		lock->lease.end = earlier(lock->lease.end, lock->next.end);
+	return reply;
 }
 
 enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until)

@@ -25,6 +25,14 @@
  * To enter is such a put as well, of a key with nothing before it; the lease of the waiter will do
  * if it was never renewed.  The revision of the put is the fencing token: a key that was made early
  * may be held late. A crash of all clients leaves keys that go one ttl after the last renewal.
+ *
+ * A member of the cluster that stood still may carry a put out late, behind a newer one, and would
+ * take the key back to an older lease.  So each put has the condition that the key was last put at
+ * the revision that we know: of those that are sent with one revision, a single one is carried out.
+ * A put that is not carried out reads the key.  If that shows an earlier one of ours, whose answer
+ * was lost, the put is sent again with the revision found, unless it is this very one.  A renewal
+ * whose answer was lost is sent again under its own lease, so the key can come under one lease
+ * besides its present one, and no more; and where leases are kept alive, both are.
  * tests/models/lease.py has these steps. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
@@ -48,8 +56,9 @@ struct etcd_lock {
 	struct etcd_lease lease; /* of our key */
 	/* that our key is to be put under; it may be already, if the answer was lost */
 	struct etcd_lease next;
-	bool unsure;      /* an answer was lost: our key may be under a lease other than LEASE */
+	bool unsure; /* an answer was lost: our key may be under NEXT, or come under it later */
 	int64_t revision; /* our key's create_revision: our place in the queue */
+	int64_t put;      /* its mod_revision, as far as we know */
 	/* the revision at which our key became the holder's; 0: we do not hold the lock */
 	int64_t token;
 	int64_t seen; /* revision of the store at the last look */
@@ -81,12 +90,13 @@ enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t 
  * holder has that number; lock->place is new then.  GONE: our key is not there any more. */
 enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until);
 
-/* Put the holder's key under another lease.  GONE: it is not there any more. */
+/* Put the holder's key under another lease: that of the last renewal, if its answer was lost.
+ * GONE: the key is not there any more. */
 enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until);
 
-/* Keep the lease that the holder's key is under, where the server refuses to renew it: the lock
- * lasts, but such a lease can end early (above).  Returns ETCD_GONE if the key is not there any
- * more. */
+/* Keep the lease that the holder's key is under, and that of a renewal whose answer was lost, where
+ * the server refuses to renew it: the lock lasts, but such a lease can end early (above).  Returns
+ * ETCD_GONE if the key is not there any more. */
 enum etcd_reply etcd_key_prolong(struct etcd_lock *lock, int64_t until);
 
 /* Remove the holder's key; lock->token is 0 then.  GONE: the key went before. */

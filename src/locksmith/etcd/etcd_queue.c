@@ -199,6 +199,16 @@ bool etcd_queue_holds(const struct etcd_key *key, bool first)
 	return length_of(key->value) == 0 ? first : begins_with(key->value, holds_mark);
 }
 
+int etcd_queue_slot(const struct etcd_key *key)
+{
+	char value[350];
+	const char *field;
+
+	protobuf_string(key->value, value, sizeof value);
+	field = strstr(value, " slot=");
+	return field != NULL ? atoi(field + strlen(" slot=")) : -1;
+}
+
 bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_key *key)
 {
 	return begins_with(key->key, queue->numbers.first);

@@ -55,6 +55,9 @@ void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer,
 /* True if a key holds the lock: its value says so, or it is the FIRST and another program's. */
 bool etcd_queue_holds(const struct etcd_key *key, bool first);
 
+/* The number of the slot that a key says it holds, or -1. */
+int etcd_queue_slot(const struct etcd_key *key);
+
 /* True if it is the key of a slot's number, beside its holder's key. */
 bool etcd_queue_is_number(const struct etcd_queue *queue, const struct etcd_key *key);
 

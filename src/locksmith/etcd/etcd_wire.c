@@ -11,9 +11,11 @@ enum compare {
 	COMPARE_RESULT = 1,
 	COMPARE_TARGET = 2,
 	COMPARE_KEY = 3,
-	COMPARE_REVISION = 5,
+	COMPARE_MADE_AT = 5,
+	COMPARE_PUT_AT = 6,
 	COMPARE_END = 64,
-	COMPARE_MADE = 1 /* a target */
+	COMPARE_MADE = 1, /* targets */
+	COMPARE_PUT = 2
 };
 enum range_request {
 	RANGE_KEY = 1,
@@ -38,7 +40,7 @@ void etcd_wire_condition(struct protobuf_out *message, const char *key, const ch
 	protobuf_int(message, COMPARE_RESULT, result);
 	protobuf_int(message, COMPARE_TARGET, COMPARE_MADE);
 	protobuf_text(message, COMPARE_KEY, key);
-	protobuf_int(message, COMPARE_REVISION, revision);
+	protobuf_int(message, COMPARE_MADE_AT, revision);
 	if (end != NULL)
 		protobuf_text(message, COMPARE_END, end);
 	protobuf_close(message, compare);
@@ -47,6 +49,17 @@ void etcd_wire_condition(struct protobuf_out *message, const char *key, const ch
 void etcd_wire_made_at(struct protobuf_out *message, const char *key, int64_t revision)
 {
 	etcd_wire_condition(message, key, NULL, TXN_EQUAL, revision);
+}
+
+void etcd_wire_put_at(struct protobuf_out *message, const char *key, int64_t revision)
+{
+	size_t compare = protobuf_open(message, COMPARE);
+
+	protobuf_int(message, COMPARE_RESULT, TXN_EQUAL);
+	protobuf_int(message, COMPARE_TARGET, COMPARE_PUT);
+	protobuf_text(message, COMPARE_KEY, key);
+	protobuf_int(message, COMPARE_PUT_AT, revision);
+	protobuf_close(message, compare);
 }
 
 static struct etcd_wire_opened open_op(struct protobuf_out *message, enum txn_branch branch,

@@ -39,6 +39,9 @@ void etcd_wire_condition(struct protobuf_out *message, const char *key, const ch
 /* The condition that KEY was made at that revision; 0: that there is no KEY. */
 void etcd_wire_made_at(struct protobuf_out *message, const char *key, int64_t revision);
 
+/* The condition that KEY was last put at that revision. */
+void etcd_wire_put_at(struct protobuf_out *message, const char *key, int64_t revision);
+
 void etcd_wire_range(struct protobuf_out *message, enum txn_branch branch,
     const struct etcd_wire_range *range);
 void etcd_wire_put(struct protobuf_out *message, enum txn_branch branch, const char *key,

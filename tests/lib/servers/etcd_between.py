@@ -10,8 +10,9 @@ A fault is a file DIR/faults/NAME, where CALL is login, grant, revoke, keepalive
   say-CALL    do CALL, and answer with the file: lines of KIND FLAGS PAYLOAD, a frame each;
               the payload as hexadecimal digits, "-" if there is none
   flood-CALL  the same, with the last frame again and again, without end
+  late-CALL   rename the file held-CALL, and do CALL when that is removed, without a reply: as a member that stands still
   hush-CALL   remove the file, and pass nothing on any more on the connection of CALL, which stays open
-A number in the file of stop or hush: so many of CALL pass before.
+A number in the file of stop, late, mute or hush: so many of CALL pass before.
 
 gRPC comes in frames of HTTP/2; a call is known by its path, which libcurl sends in the Huffman code of HPACK.
 """
@@ -23,7 +24,8 @@ import time
 
 DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
 END_STREAM, ACK = 1, 1
-PREFACE = 24
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+NO_TABLE = b"\0\1\0\0\0\0"    # a setting: the headers of a call refer to no earlier ones
 CALLS = {"login": "Auth/Authenticate", "grant": "Lease/LeaseGrant", "revoke": "Lease/LeaseRevoke",
          "keepalive": "Lease/LeaseKeepAlive", "txn": "KV/Txn", "watch": "Watch/Watch"}
 # The codes of five, six and seven bits, in their order.
@@ -71,11 +73,28 @@ def read(connection, size):
     return data
 
 
+def do_late(call, frames):
+    while os.path.exists(fault("held", call)):
+        time.sleep(0.01)
+    server = socket.create_connection((host, int(port)))
+    server.sendall(PREFACE)
+    Between.send(server, SETTINGS, 0, 0, b"")
+    for kind, flags, payload in frames:
+        if kind in (DATA, HEADERS):    # not that the client has given it up
+            Between.send(server, kind, flags, 1, payload)
+    for kind, flags, stream, payload in Between.frames(server):
+        if stream == 1 and flags & END_STREAM:
+            log.write("late %s\n" % call)
+            return
+
+
 class Between:
     def __init__(self, client):
         self.client, self.server = client, socket.create_connection((host, int(port)))
         log.write("connection\n")
         self.calls = {}    # per stream
+        self.held = {}     # frames, per stream
+        self.mute = set()  # streams
         self.hushed = False
         for one in (self.client, self.server):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -103,15 +122,21 @@ class Between:
         connection.sendall(len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload)
 
     def ask(self):
-        self.server.sendall(read(self.client, PREFACE))
+        self.server.sendall(read(self.client, len(PREFACE)))
         for kind, flags, stream, payload in self.frames(self.client):
             if kind == SETTINGS and not flags & ACK:
-                payload += b"\0\1\0\0\0\0"    # no header table, which would lack the headers of a mute call
+                payload += NO_TABLE    # which would lack the headers of a mute call
             if kind == HEADERS:
                 call = next((call for path, call in PATHS.items() if path in payload), "other")
                 self.calls[stream] = call
                 self.wait(call)
                 self.hush(call)
+                self.hold(call, stream)
+                if due("mute", call):
+                    self.mute.add(stream)
+            if stream in self.held:
+                self.held[stream].append((kind, flags, payload))
+                continue
             self.send(self.server, kind, flags, stream, payload)
 
     @staticmethod
@@ -127,6 +152,13 @@ class Between:
             os.unlink(fault("hush", call))
             log.write("hush %s\n" % call)
             threading.Event().wait()
+
+    def hold(self, call, stream):
+        if due("late", call):
+            os.rename(fault("late", call), fault("held", call))
+            log.write("held %s\n" % call)
+            self.held[stream] = []
+            threading.Thread(target=do_late, args=[call, self.held[stream]], daemon=True).start()
 
     def says(self, call, stream):
         floods = os.path.exists(fault("flood", call))
@@ -150,6 +182,8 @@ class Between:
     def answer(self):
         for kind, flags, stream, payload in self.frames(self.server):
             call = self.calls.get(stream) if kind in (DATA, HEADERS) else None
+            if kind == SETTINGS and not flags & ACK:
+                payload += NO_TABLE    # a late call comes on another connection
             if call and os.path.exists(fault("lose", call)):
                 os.unlink(fault("lose", call))
                 log.write("lost %s\n" % call)
@@ -158,7 +192,7 @@ class Between:
                 continue
             if call and flags & END_STREAM:
                 log.write("%s\n" % call)
-            if not (self.hushed or (call and os.path.exists(fault("mute", call)))):
+            if not (self.hushed or (call and stream in self.mute)):
                 self.send(self.client, kind, flags, stream, payload)
 
 
