@@ -203,6 +203,14 @@ auth_enabled() {
 	[ "$status" -eq 0 ]
 	SEMLOCK_CERT=$DIR/no-such-file run_smith --no-wait "etcds://$ETCD/L"
 	[[ $output == "ERR 69 "*"no-such-file"* ]]
+	ETCDCTL_CERT=$DIR/leaf.pem ETCDCTL_KEY=$DIR/leaf.key SEMLOCK_CERT=$DIR/no-such-file run_smith --who "etcds://$ETCD/L"
+	[ "$status" -eq 0 ]
+	# Another authority's, for the same name.
+	mkdir "$DIR/theirs"
+	(DIR=$DIR/theirs certificates)
+	SEMLOCK_CERT=$DIR/theirs/server.pem run_smith --no-wait "etcds://$ETCD/L"
+	[ "$status" -eq 69 ]
+	[[ $output == "ERR 69 "*"unknown ca"* || $output == "ERR 69 "*"bad certificate"* ]] || complain "$output"
 	# The certificate's name is the user, unless the URL names another.
 	local tls=(--cacert "$DIR/ca.pem" --cert "$DIR/leaf.pem" --key "$DIR/leaf.key") user
 	for user in root localhost; do

@@ -118,21 +118,61 @@ load ../lib/remote-postgresql
 	expect_status 0 "$SEMLOCK" -n "$URL&target_session_attrs=read-write" true
 }
 
-@test "SEMLOCK_CACERT: a server that this authority does not vouch for is refused, and hears no password" {
-	certificates
-	SEMLOCK_CACERT=$DIR/ca.pem refused 69 "SSL" "$SEMLOCK" -n "$URL" true
-	cp leaf.pem leaf.key "$PG_HOME/one/"
+# server_with_tls: the server has the certificate leaf.pem from now on, and believes the authority ca.pem.
+server_with_tls() {
+	cp ca.pem leaf.pem leaf.key "$PG_HOME/one/"
 	chmod 600 "$PG_HOME/one/leaf.key"
-	[ "$(id -u)" -ne 0 ] || chown nobody "$PG_HOME/one/leaf.key" "$PG_HOME/one/leaf.pem"
+	[ "$(id -u)" -ne 0 ] || chown nobody "$PG_HOME"/one/{ca.pem,leaf.key,leaf.pem}
+	sql "ALTER SYSTEM SET ssl_ca_file = 'ca.pem'"
 	sql "ALTER SYSTEM SET ssl_cert_file = 'leaf.pem'"
 	sql "ALTER SYSTEM SET ssl_key_file = 'leaf.key'"
 	sql "ALTER SYSTEM SET ssl = on"
 	postgresql_restart one
+}
+
+@test "SEMLOCK_CACERT: a server that this authority does not vouch for is refused, and hears no password" {
+	certificates
+	SEMLOCK_CACERT=$DIR/ca.pem refused 69 "SSL" "$SEMLOCK" -n "$URL" true
+	server_with_tls
 	SEMLOCK_CACERT=$DIR/ca.pem expect_status 0 "$SEMLOCK" -n "$URL" true
 	cp ca.pem mine.pem
 	certificates
 	SEMLOCK_CACERT=$DIR/ca.pem refused 69 "certificate verify failed" "$SEMLOCK" -n "$URL" true
 	PGSSLROOTCERT=$DIR/mine.pem SEMLOCK_CACERT=$DIR/ca.pem expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
+# certificate_of NAME: NAME.pem and NAME.key, vouched for by ca.pem.
+certificate_of() {
+	openssl req -newkey rsa:2048 -nodes -subj "/CN=$1" -keyout "$1.key" -out "$1.csr" 2>/dev/null &&
+		openssl x509 -req -in "$1.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out "$1.pem" 2>/dev/null &&
+		chmod 600 "$1.key"
+}
+
+@test "a server that wants a certificate of its clients: SEMLOCK_CERT, or libpq's own; none and one of another are 77" {
+	certificates
+	certificate_of cron
+	certificate_of other
+	sql "CREATE ROLE cron LOGIN"
+	sql "CREATE DATABASE locks OWNER cron"
+	sed -i '1i hostssl all cron all cert' "$PG_HOME/one/pg_hba.conf"
+	server_with_tls
+	url="postgresql://cron@$PG/nightly?dbname=locks"
+	export SEMLOCK_CACERT=$DIR/ca.pem
+	refused 77 "certificate" "$SEMLOCK" -n "$url" true
+	SEMLOCK_CERT=$DIR/other.pem SEMLOCK_KEY=$DIR/other.key \
+		refused 77 'certificate authentication failed for user "cron"' "$SEMLOCK" -n "$url" true
+	SEMLOCK_CERT=$DIR/cron.pem SEMLOCK_KEY=$DIR/cron.key expect_status 0 "$SEMLOCK" -n "$url" true
+	PGSSLCERT=$DIR/cron.pem PGSSLKEY=$DIR/cron.key SEMLOCK_CERT=$DIR/other.pem SEMLOCK_KEY=$DIR/other.key \
+		expect_status 0 "$SEMLOCK" -n "$url" true
+	SEMLOCK_CERT=$DIR/other.pem SEMLOCK_KEY=$DIR/other.key \
+		expect_status 0 "$SEMLOCK" -n "$url&sslcert=$DIR/cron.pem&sslkey=$DIR/cron.key" true
+	export SEMLOCK_CERT=$DIR/cron.pem SEMLOCK_KEY=$DIR/cron.key
+	hold_lock "$url"
+	# Another authority's, for the same name: the server ends the connection.
+	mkdir theirs
+	(cd theirs && DIR=$PWD certificates && certificate_of cron)
+	SEMLOCK_CERT=$DIR/theirs/cron.pem SEMLOCK_KEY=$DIR/theirs/cron.key \
+		refused 69 "SSL error: tlsv1 alert" "$SEMLOCK" -n "$url" true
 }
 
 @test "a password in the URL is refused; elsewhere it is in no command line; a wrong one is 77" {

@@ -130,6 +130,8 @@ static const char *value_by_default(const char *keyword)
 	} defaults[] = {{"user", "PGUSER", "SEMLOCK_USER", NULL},
 	    {"password", "PGPASSWORD", "SEMLOCK_PASSWORD", NULL},
 	    {"sslrootcert", "PGSSLROOTCERT", "SEMLOCK_CACERT", NULL},
+	    {"sslcert", "PGSSLCERT", "SEMLOCK_CERT", NULL},
+	    {"sslkey", "PGSSLKEY", "SEMLOCK_KEY", NULL},
 	    {"target_session_attrs", NULL, NULL, "read-write"},
 	    {"keepalives_idle", NULL, NULL, "10"}, {"keepalives_interval", NULL, NULL, "5"},
 	    {"keepalives_count", NULL, NULL, "3"}, {"tcp_user_timeout", NULL, NULL, "10000"}};
