@@ -104,6 +104,13 @@ until_line() {
 	return 1
 }
 
+# after_waits NAME WORD...: the next line that does not say again what is waited for.  That is said anew when it has
+# changed, as after another client's visit.
+after_waits() {
+	until_line "$@" || return
+	! grep -v "^WAIT " <<<"${PASSED%$'\n'}" | grep .
+}
+
 tell() { printf '%s\n' "$2" >&"${SMITH_IN[$1]}"; }
 
 smith_ended() {

@@ -131,7 +131,7 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 	smith a "$URL/L"
 	expect a WAIT
 	curl -s -u lock:secret "$URL/" -Q "RMD L" -I
-	expect a OK
+	after_waits a OK
 }
 
 @test "the heartbeat renames the sign and moves the deadline" {

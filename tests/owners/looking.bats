@@ -14,13 +14,16 @@ prepare() {
 	if strace -f --seccomp-bpf -e trace=open,openat -o /dev/null true 2>/dev/null; then strace+=(--seccomp-bpf); fi
 }
 
-# reads_list COUNT STATUS CMD...: CMD, by the user AS, ends with STATUS, and opens /proc/locks COUNT times.
+# reads_list COUNT STATUS CMD...: CMD, by the user AS, ends with STATUS, and opens /proc/locks COUNT times; if a
+# lock is held, where there are processes that may not be looked into (an ordinary user always has some), once at most.
 reads_list() {
-	local count=$1
+	local count=$1 opened
 	shift
 	# shellcheck disable=SC2086 # a word or none
 	expect_status "$1" ${AS-} "${strace[@]}" -e trace=open,openat -o trace "${@:2}" || return
-	[ "$(grep -c '"/proc/locks"' trace)" -eq "$count" ] || complain "not $count times: $(grep '"/proc/locks"' trace)"
+	opened=$(grep -c '"/proc/locks"' trace || :)
+	[ "$opened" -eq "$count" ] || { [ "$1$opened" -eq 11 ] && ! all_seen; } ||
+		complain "not $count times: $(grep '"/proc/locks"' trace)"
 }
 
 @test "a holder and waiters that have tickets are seen without the list of all locks" {
@@ -39,6 +42,13 @@ reads_list() {
 			let_go $name
 		done
 		rm ./*.up ./*.down
+	done
+}
+
+# all_seen: may all processes be looked into?
+all_seen() {
+	for fds in /proc/[0-9]*/fd; do
+		[ -r "$fds" ] || [ ! -e "$fds" ] || return
 	done
 }
 
@@ -183,7 +193,7 @@ passed_on() {
 	eventually test -e held
 	queue_as holder -m "$1" l
 	start waiter "$SEMLOCK" -v -w "$((3 * room))ms" -m "$1" l true
-	"$PROBE" pause $room
+	"$PROBE" pause "$room"
 	kill -USR1 "${PID[first]}"
 	ready holder
 	ended waiter 1
@@ -266,14 +276,16 @@ sixty() {
 @test "for what nothing else tells the list is read once: a free lock, a waiter without a ticket, several locks" {
 	reads_list 0 0 "$SEMLOCK" --who none
 	: >l
-	reads_list 1 0 "$SEMLOCK" --who l
+	# A list that is empty, or longer than a page, is read twice before a lock is called free: other tests have theirs.
+	hold_as other other
+	eventually reads_list 1 0 "$SEMLOCK" --who l
 	hold_lock l
 	start barger "$PROBE" until-free l
 	"$PROBE" blocked "${PID[barger]}"
 	reads_list 1 1 "$SEMLOCK" --who l
 	grep -q "^ *1\. *${PID[barger]} " .out || complain "$out"
 	cp l m
-	reads_list 1 1 "$SEMLOCK" --who l m none
+	eventually reads_list 1 1 "$SEMLOCK" --who l m none
 	let_go
 	ended barger 0
 }
