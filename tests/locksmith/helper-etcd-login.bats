@@ -191,9 +191,12 @@ auth_enabled() {
 	etcd_single --cert-file "$DIR/leaf.pem" --key-file "$DIR/leaf.key" --client-cert-auth \
 		--trusted-ca-file "$DIR/ca.pem"
 	export SEMLOCK_CACERT=$DIR/ca.pem
-	run_smith --no-wait "etcds://$ETCD/L"
-	[ "$status" -eq 69 ]
-	[[ $output == "ERR 69 "* ]]
+	# The server's alert comes before the end of the connection, or behind it, and is not seen then.
+	for ((i = 0; i < 6; i++)); do
+		run_smith --no-wait "etcds://$ETCD/L"
+		[ "$status" -eq 69 ]
+		[[ $output == "ERR 69 "*" certificate"*"SEMLOCK_CERT, SEMLOCK_KEY"* ]] || complain "$output"
+	done
 	SEMLOCK_CERT=$DIR/leaf.pem SEMLOCK_KEY=$DIR/leaf.key smith a --ttl=9 "etcds://$ETCD/L"
 	expect a OK
 	expect a HELD
@@ -210,7 +213,7 @@ auth_enabled() {
 	(DIR=$DIR/theirs certificates)
 	SEMLOCK_CERT=$DIR/theirs/server.pem run_smith --no-wait "etcds://$ETCD/L"
 	[ "$status" -eq 69 ]
-	[[ $output == "ERR 69 "*"unknown ca"* || $output == "ERR 69 "*"bad certificate"* ]] || complain "$output"
+	[[ $output == "ERR 69 "*" certificate"*"SEMLOCK_CERT, SEMLOCK_KEY"* ]] || complain "$output"
 	# The certificate's name is the user, unless the URL names another.
 	local tls=(--cacert "$DIR/ca.pem" --cert "$DIR/leaf.pem" --key "$DIR/leaf.key") user
 	for user in root localhost; do

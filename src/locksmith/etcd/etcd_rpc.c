@@ -156,6 +156,21 @@ static bool was_ended(CURLcode result)
 	       result == CURLE_WEIRD_SERVER_REPLY;
 }
 
+/* Why the first connection was ended, where libcurl says in its ERROR little more than that it was.
+ * With TLS 1.3 a server looks at a client's certificate after the handshake, and its alert may come
+ * behind the end. */
+static const char *why_ended(const struct etcd_rpc *rpc, const char *error)
+{
+	if (strncmp(rpc->base[0], "http:", 5) == 0)
+		return "the connection was ended without an answer: it was cut, or the server "
+		       "wants TLS (etcds://), "
+		       "or has no gRPC (HTTP/2)";
+	if (strstr(error, "alert") != NULL)
+		return error;
+	return "the connection was ended without an answer: it was cut, or the server wants "
+	       "another certificate (SEMLOCK_CERT, SEMLOCK_KEY)";
+}
+
 /* No answer came.  A TLS error is no temporary one. */
 static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 {
@@ -166,10 +181,8 @@ static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 
 	if (result == CURLE_WRITE_ERROR)
 		error = NO_MESSAGE;
-	if (was_ended(result) && !rpc->reached && strncmp(rpc->base[0], "http:", 5) == 0)
-		error = "the connection was ended without an answer: it was cut, or the server "
-			"wants TLS (etcds://), "
-			"or has no gRPC (HTTP/2)";
+	if (was_ended(result) && !rpc->reached)
+		error = why_ended(rpc, error);
 	/* The end of the time may have cut the last try off: what the endpoint has answered before
 	 * says more. */
 	if (!transfer->ended && rpc->failed[rpc->current][0] != '\0') {
