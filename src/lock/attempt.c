@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -150,11 +152,11 @@ static bool is_shared_unlisted(const struct lock *lock)
 	return outcome == BUSY;
 }
 
-/* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  A stopped one
- * does not.  In front of a shared flock that /proc/locks does not show, assume that a waiter
- * sleeps.  HELD: we hold LOCK.  False also where /proc/locks cannot be read, or is so long that the
- * time of -n could not be kept. */
-static bool has_sleeper(const struct lock *lock, bool held)
+/* Read the list of all locks: does a process sleep in the kernel in front of the open LOCK, or of a
+ * slot of it?  A stopped one does not.  In front of a shared flock that the list does not show,
+ * assume that a waiter sleeps.  *WHOLE: the list came in one piece, and lacks nothing.  False also
+ * where it cannot be read, or is so long that the time of -n could not be kept. */
+static bool is_listed_sleeper(const struct lock *lock, bool *whole)
 {
 	const bool has_range = (lock->spec->method->can & CAN_RANGE) != 0;
 	const unsigned kinds = has_range ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
@@ -163,13 +165,16 @@ static bool has_sleeper(const struct lock *lock, bool held)
 	struct procfs_lock entry;
 	struct effort effort = effort_begins();
 	unsigned major, minor;
-	bool found = false;
+	size_t length = 0;
+	bool found = false, held = false;
 
+	*whole = true;
 	if (locks == NULL)
 		return false;
 	file_system_device(lock->fd, lock->id.device, &major, &minor);
 	while (!found && !effort_exceeds(&effort, 10 * MILLISECOND) &&
 	       fgets(line, sizeof line, locks) != NULL) {
+		length += strlen(line);
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 ||
 		    entry.major != major || entry.minor != minor ||
 		    entry.inode != (unsigned long long)lock->id.inode ||
@@ -179,37 +184,60 @@ static bool has_sleeper(const struct lock *lock, bool held)
 		held = held || entry.kind == KIND_FLOCK;
 	}
 	fclose(locks);
+	*whole = length < PROCFS_PAGE;
 	/* Q5: nor held by an unlisted process */
 	return found || (!held && is_shared_unlisted(lock));
 }
 
-/* The head of a living queue may want more than we do (a writer among readers, the whole lock among
- * slots), and so not find the lock free as we do.  It sleeps in the kernel: look for it more than
- * once, because /proc/locks, which changes while it is read, can leave out a line. */
-enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, int *seen,
+/* Can a process sleep in front of LOCK while LOCK is free for us: a writer among readers, the whole
+ * lock among slots, or a part of the file that is more than ours?  (A lock made of files is free
+ * for all or for none.) */
+static bool may_be_free_for_us_alone(const struct lock *lock)
+{
+	const struct bytes bytes = bytes_of(lock);
+
+	return lock->spec->method->family == OF_KERNEL &&
+	       (lock->spec->mode == SHARED || lock->spec->slots > 0 ||
+		   ((lock->spec->method->can & CAN_RANGE) != 0 &&
+		       (bytes.first > 0 || bytes.last < LLONG_MAX)));
+}
+
+/* The head of a living queue may want more than we do, and so not find the lock free as we do: it
+ * sleeps in the kernel, and the list of all locks alone tells.  The kernel gives that a page at a
+ * time, and a line that is there can be left out if one before it goes between two of them: only of
+ * a longer list, and before a waiter is passed by, one read is not enough. */
+static bool has_sleeper(const struct lock *lock)
+{
+	bool whole;
+
+	if (!may_be_free_for_us_alone(lock))
+		return false;
+	return is_listed_sleeper(lock, &whole) || (!whole && is_listed_sleeper(lock, &whole));
+}
+
+enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, enum life *life,
     struct error *error)
 {
-	int64_t most = checks->spell / checks->count;
+	const int64_t most = checks->spell / checks->count;
 	struct timespec pause = {0, 0};
 	enum outcome outcome;
 
-	for (*seen = 0; *seen < checks->count; ++*seen) {
+	for (int seen = 0; seen < checks->count; seen++) {
+		*life = seen > checks->count * 3 / 4 ? LIFE_RACE : LIFE_HOLDER;
 		outcome = lock->spec->method->idle(lock, error); /* Q5: is it free at this check? */
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
-		if (*seen >= checks->count / 2 && *seen % 4 == 0 && has_sleeper(lock, false))
-			return BUSY;
 		wakeup_off(); /* its signal would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
 	}
-	outcome = attempt_try(lock, error); /* Q6: take it, then look for a sleeper once more */
-	if (outcome == TAKEN && checks->hold > 0)
-		nanosleep(&(struct timespec){0, (long)checks->hold}, NULL);
-	if (outcome == TAKEN && has_sleeper(lock, true)) {
-		attempt_drop(lock);
-		outcome = BUSY;
+	/* Once, and last: it may have come to sleep between two checks.  Not with the lock in hand:
+	 * the sleeper would not get it while many look. */
+	if (has_sleeper(lock)) {
+		*life = LIFE_SLEEPER;
+		return BUSY;
 	}
-	return outcome;
+	CRASH_POINT("attempt.deserted");
+	return attempt_try(lock, error); /* Q6: take it */
 }

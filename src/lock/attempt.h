@@ -19,16 +19,23 @@ enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, s
 /* Unlock LOCK, and keep it open. */
 void attempt_drop(struct lock *lock);
 
-/* When a lock counts as deserted: found free COUNT times over SPELL ns; and then, for HOLD ns in
- * which we hold it, no other process begins to wait for it in the kernel. */
+/* When a lock counts as deserted: found free COUNT times over SPELL ns, after which no process
+ * sleeps in front of it in the kernel. */
 struct checks {
 	int count;
-	int64_t spell, hold;
+	int64_t spell;
+};
+
+/* What a lock that is not deserted lives by. */
+enum life {
+	LIFE_HOLDER,  /* it is held */
+	LIFE_RACE,    /* it was taken late in the checks: most likely by one that checks as well */
+	LIFE_SLEEPER, /* it is free for us, and a process that wants more of it sleeps before it */
 };
 
 /* Take LOCK if it is deserted.  The CHECKS are irregularly spaced, so that a lock handed on among
- * living waiters is soon found busy.  BUSY: not free after *SEEN checks. */
-enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, int *seen,
+ * living waiters is soon found busy.  BUSY: it is not, by *LIFE. */
+enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, enum life *life,
     struct error *error);
 
 /* A number of ns from 0 to MOST - 1, a different one for each call and process. */

@@ -36,11 +36,12 @@ struct queue {
 	int64_t last;   /* the hint at the ticket drawn before ours; 0: search */
 	/* when to check whether the lock is deserted: ns, on clock_now()'s clock */
 	int64_t check_at;
-	bool lost_race;  /* a check found it deserted, and then another process took it first */
-	unsigned places; /* draw no ticket where so many others have one; 0: no limit */
-	bool full;       /* so many others have one */
-	bool cleared;    /* what had its name and cannot be trusted has been removed */
-	bool hostile;    /* a search took too long: no ticket counts any more */
+	bool lost_race;    /* a check found it deserted, and then another process took it first */
+	unsigned sleepers; /* so many checks in a row found a process asleep in front of it */
+	unsigned places;   /* draw no ticket where so many others have one; 0: no limit */
+	bool full;         /* so many others have one */
+	bool cleared;      /* what had its name and cannot be trusted has been removed */
+	bool hostile;      /* a search took too long: no ticket counts any more */
 	struct effort search;
 	struct openness open;
 };

@@ -200,12 +200,12 @@ static enum phase try_first(struct taking *taking, struct error *error)
  * If a caller's descriptor carries a lock already, a check would lose it. */
 static enum outcome take_at_once(struct lock *lock, struct error *error)
 {
-	static const struct checks checks = {8, 4 * MILLISECOND, 3 * MILLISECOND};
-	int seen;
+	static const struct checks checks = {8, 7 * MILLISECOND};
+	enum life life;
 
 	if (held_read(lock).mode != HELD_NONE)
 		return BUSY;
-	return attempt_deserted(lock, &checks, &seen, error);
+	return attempt_deserted(lock, &checks, &life, error);
 }
 
 /* Without tickets we may just try.  With tickets, too, in case their processes are stopped, or wait
@@ -307,28 +307,33 @@ static enum phase convert(struct taking *taking, struct error *error)
  * for it. */
 static enum outcome take_deserted(struct taking *taking, struct error *error)
 {
-	static const struct checks first = {50, SECOND / 5, 20 * MILLISECOND};
-	static const struct checks next = {25, SECOND / 10, 20 * MILLISECOND};
+	static const struct checks first = {50, 22 * SECOND / 100};
+	static const struct checks next = {25, 12 * SECOND / 100};
 	/* A replacer (--replace) leaves a lock free for as long as it looks for the holder. */
-	static const struct checks behind_replacer = {50, 6 * SECOND / 10, 20 * MILLISECOND};
+	static const struct checks behind_replacer = {50, 62 * SECOND / 100};
 	struct queue *queue = &taking->queue;
 	const struct checks *checks = &first;
+	enum life life = LIFE_HOLDER;
 	enum outcome outcome = BUSY;
-	int seen = 0;
+	int64_t pause = 9 * SECOND / 10;
 
 	if (queue->lost_race)
 		checks = &next;
 	else if (queue_led_from_front(queue))
 		checks = &behind_replacer;
 	if (deadline_left(&taking->wait->deadline) > checks->spell)
-		outcome = attempt_deserted(taking->lock, checks, &seen, error);
+		outcome = attempt_deserted(taking->lock, checks, &life, error);
 	if (outcome == NEEDS_CHILD)
 		return NEEDS_CHILD; /* QUEUE->check_at has passed: the next check comes at once */
-	/* Busy early: the queue lives.  Busy late: another process that looked was faster. */
-	if (seen > checks->count * 3 / 4)
-		queue->lost_race = true;
-	queue->check_at = clock_now() + (queue->lost_race ? SECOND / 10 : 9 * SECOND / 10) +
-	                  attempt_jitter(SECOND / 10);
+	queue->lost_race = queue->lost_race || life == LIFE_RACE;
+	queue->sleepers = life == LIFE_SLEEPER ? queue->sleepers + 1 : 0;
+	/* That costs a read of the list of all locks, which stops all locking of the machine: after
+	 * 2 seconds again, 4, 8, and 8. */
+	if (queue->sleepers > 0)
+		pause = SECOND << (queue->sleepers < 3 ? queue->sleepers : 3);
+	else if (queue->lost_race)
+		pause = SECOND / 10;
+	queue->check_at = clock_now() + pause + attempt_jitter(SECOND / 10);
 	return outcome;
 }
 

@@ -315,7 +315,7 @@ end_hostile() {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	hostile_tickets 1000
-	for way in "-n l true" "--who l"; do
+	for way in "-n -s l true" "--who l"; do
 		# shellcheck disable=SC2086 # words
 		expect_status 0 strace -y -e trace=read -o calls "$SEMLOCK" $way
 		grep -q '/proc/locks>' calls
@@ -389,38 +389,56 @@ looked() {
 	let_go waiter
 }
 
-# stopped_at CALL CMD...: start CMD as caller, and stop it in its CALLth sleep.
-stopped_at() {
-	rm -f sleeps
-	start caller strace -D -qq -o sleeps -e trace=/nanosleep -e inject=/nanosleep:signal=STOP:when="$1" "${@:2}"
-	eventually grep -qs "stopped by SIGSTOP" sleeps
-}
-
-@test "a waiter that goes on just when the lock is taken as deserted has it first" {
-	local sleeps
-	command -v strace >/dev/null || skip "no strace"
-	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
-	for sleeps in 50 8; do
+@test "a waiter that goes on just before the lock is taken as deserted has it first" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	for way in -n -w60; do
 		hold_lock l
 		queue_as waiter l
 		kill -STOP "${PID[waiter]}"
 		"$PROBE" state "${PID[waiter]}" T
 		let_go
-		# semlock sleeps after each look, and once more with the lock.
-		case $sleeps in
-		50) stopped_at 51 "$SEMLOCK" l touch ran ;;
-		8) stopped_at 9 "$SEMLOCK" -n l touch ran ;;
-		esac
-		[ ! -e ran ]
+		SEMLOCK_CRASH=attempt.deserted:stop start caller "$SEMLOCK" $way l touch ran
+		"$PROBE" state "${PID[caller]}" T
 		kill -CONT "${PID[waiter]}"
-		"$PROBE" blocked "${PID[waiter]}"
-		kill -CONT "${PID[caller]}"
 		ready waiter
-		[ ! -e ran ]
-		case $sleeps in
-		50) let_go waiter && ended caller 0 && rm ran ;;
-		8) ended caller 1 && let_go waiter && [ ! -e ran ] ;;
+		kill -CONT "${PID[caller]}"
+		case $way in
+		-n) ended caller 1 && let_go waiter && [ ! -e ran ] ;;
+		*) "$PROBE" blocked "${PID[caller]}" && [ ! -e ran ] && let_go waiter && ended caller 0 && rm ran ;;
 		esac
+		rm ./*.up ./*.down
+	done
+}
+
+# refused_late OPTIONS: -n with OPTIONS is refused, because a writer comes to sleep in front of the lock after its last check.
+refused_late() {
+	local looks
+	rm -f passed ran
+	kill -STOP "${PID[writer]}"
+	"$PROBE" state "${PID[writer]}" T
+	SEMLOCK_CRASH=attempt.free:stop SEMLOCK_CRASH_LOG=passed start caller "$SEMLOCK" -n "$@" l touch ran
+	for looks in 1 2 3 4 5 6 7; do
+		eventually looked $looks
+		kill -CONT "${PID[caller]}"
+	done
+	eventually looked 8
+	kill -CONT "${PID[writer]}"
+	"$PROBE" blocked "${PID[writer]}"
+	kill -CONT "${PID[caller]}"
+	ended caller 1 && [ ! -e ran ]
+}
+
+@test "a writer that goes to sleep late in the checks, before a lock that readers hold, is not passed by" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	for way in -s "-j 2"; do
+		# shellcheck disable=SC2086 # words
+		hold_lock $way l
+		queue_as writer l
+		# shellcheck disable=SC2086 # words
+		among_few_locks refused_late $way
+		let_go
+		ready writer
+		let_go writer
 		rm ./*.up ./*.down
 	done
 }

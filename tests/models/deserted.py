@@ -13,18 +13,21 @@ between two looks. (On a machine too busy for that, the order is lost.)
 H holds at first, L until it is stopped. W waits. T is stopped with its ticket. X moves a ticket before
 all others as it likes. R replaces. N is a caller with -n. A name that ends in s: a shared lock.
 
-In a PID namespace, the list of locks leaves out a holder whose name has an h, and the waiters for its
+A whole exclusive lock is free for all or for none: whatever a process sleeps for, it would have it. One that wants
+less (a name that ends in s) may find it free while a writer sleeps before it, which the list of locks shows: that is
+read once, after the looks. (Half-way alone: the writer can come to sleep in the second half.)
+
+In a PID namespace, that list leaves out a holder whose name has an h, and the waiters for its
 lock. A process that finds no holder in the list tries an exclusive lock, which a holder makes fail: a probe.
 """
 import collections
 import explore
 
 PROMPT = 4        # ticks within which a living process does its step
-LOOKS = 8         # looks, one a tick, that find a deserted lock free
-HOLD = 1          # ticks for which the lock is held then, to see whether a process comes to sleep before it
+LOOKS = 2 * PROMPT  # looks, one a tick, that find a deserted lock free: a living waiter comes to be first, and takes it
 FIRST, AGAIN = 3, 1  # ticks until a waiter's first look, and between looks
 SHORT, LONG = 2, 3   # ticks for which a command runs
-BOUND = 2 * (FIRST + LOOKS + HOLD + 3 * PROMPT)  # ticks until a free lock is taken
+BOUND = 2 * (FIRST + LOOKS + 3 * PROMPT)  # ticks until a free lock is taken
 
 # owners: of the lock. hostile: is there a ticket of X? idle: ticks for which the lock has been free for the
 # waiters.
@@ -32,8 +35,8 @@ State = collections.namedtuple("State", "owners hostile idle procs")
 # due: ticks until its step; clock: until its look; looks: that found the lock free; rounds: of looks.
 # old: the waiters that came before it. told: to stop.
 Process = collections.namedtuple("Process", "step due clock looks rounds old told")
-WAITS = ("asleep", "head", "looking", "hold", "transit")
-LOOKING = ("looking", "unlisted", "peek", "probed")
+WAITS = ("asleep", "head", "looking", "listed", "unlisted", "probed", "peek", "transit")
+LOOKING = ("looking", "listed", "unlisted", "probed", "peek")
 DONE = ("end", "refused", "new")
 
 
@@ -96,25 +99,31 @@ def model(names, naive="", slowly=False, namespace=False):
         if p.step == "looking":
             if p.due:
                 return []
-            if taken(s, i) or (p.looks >= LOOKS // 2 and sleeper(s, i)):
+            if taken(s, i) or (naive == "half-way list" and p.looks == LOOKS // 2 and sleeper(s, i)):
                 return [("sees it busy", s.owners, back)]
-            if namespace and shared(i) and LOOKS // 2 <= p.looks < LOOKS and all(hidden(j) for j in s.owners):
+            if p.looks < (1 if naive == "one look" and kind == names[-1][0] else LOOKS):
+                if slowly:
+                    return [("sees it free", mine, dict(step="peek"))]
+                return [("sees it free", s.owners, dict(looks=p.looks + 1, due=1))]
+            if naive == "yields" and preceded(s, i):
+                return [("takes it, gives it back", s.owners, back)]
+            if not shared(i) or naive == "half-way list":
+                return [("takes", mine, dict(step="run", clock=LONG))]
+            if sleeper(s, i):
+                return [("finds a sleeper in the list", s.owners, back)]
+            if namespace and all(hidden(j) for j in s.owners):
                 return [("finds no holder in the list", s.owners, dict(step="unlisted"))]
-            if p.looks >= (1 if naive == "one look" and kind == names[-1][0] else LOOKS):
-                return [("takes", mine, dict(step="hold", clock=HOLD))]
-            if slowly:
-                return [("sees it free", mine, dict(step="peek"))]
-            return [("sees it free", s.owners, dict(looks=p.looks + 1, due=1))]
+            return [("finds no sleeper in the list", s.owners, dict(step="listed"))]
+        if p.step == "listed":
+            if taken(s, i):
+                return [("is late", s.owners, back)]
+            return [("takes", mine, dict(step="run", clock=LONG))]
         if p.step == "unlisted":
             return [("sees it busy", s.owners, back)] if s.owners else [("probes", mine, dict(step="probed"))]
-        if p.step in ("peek", "probed"):
+        if p.step == "probed":
+            return [("lets go", without, dict(step="listed"))]
+        if p.step == "peek":
             return [("lets go", without, dict(step="looking", looks=p.looks + 1, due=1))]
-        if p.step == "hold":
-            if p.clock > 0:
-                return []
-            if sleeper(s, i) or (naive == "yields" and preceded(s, i)):
-                return [("gives back", without, back)]
-            return [("runs", s.owners, dict(step="run", clock=LONG))]
         told = any(q.told for q in s.procs)
         if kind == "L":
             return [("ends", without, dict(step="end"))] if told else []
@@ -125,7 +134,7 @@ def model(names, naive="", slowly=False, namespace=False):
         p = s.procs[i]
         if p.step in LOOKING:
             return True
-        if p.step in ("hold", "run"):
+        if p.step == "run":
             return p.clock == 0
         return p.step not in DONE and p.due == 0
 
@@ -171,6 +180,8 @@ def model(names, naive="", slowly=False, namespace=False):
                 continue
             older = p.old if names[i][0] == "N" else range(i)
             for j in older:
+                if s.procs[j].step == "transit" and shared(i) and shared(j):
+                    continue  # it has the lock already
                 if names[j][0] in "WR" and s.procs[j].step in WAITS:
                     return "%s enters before %s" % (names[i], names[j])
         callers = [p for n, p in zip(names, s.procs) if n[0] == "N"]
@@ -195,6 +206,8 @@ CASES = [
     case("-n beside two waiters", True, "H W1 W2 N"),
     case("two with -n beside a waiter", True, "H W1 N1 N2"),
     case("-n -s beside a waiter for all of it", True, "Ls W1 Ns"),
+    case("-n -s beside a waiter, as a reader ends", True, "Hs W1 Ns"),
+    case("two with -n -s beside a waiter, as a reader ends", True, "Hs W1 N1s N2s"),
     case("-n and a stopped waiter", True, "T N"),
     case("-n and a hostile ticket", True, "X N"),
     case("three with -n, that see each other look", True, "T N1 N2 N3", slowly=True),
@@ -202,12 +215,14 @@ CASES = [
     case("naive: -n takes what it finds free", False, "H W1 N", naive="no looks"),
     case("naive: -n looks once", False, "H W1 W2 N", naive="one look"),
     case("naive: -n looks for no sleeper", False, "Ls W1 Ns", naive="no sleepers"),
+    case("naive: -n -s reads the list half-way alone", False, "Ls W1 Ns", naive="half-way list"),
     case("-n -s beside a waiter, in a PID namespace", True, "Lhs W1 Ns", namespace=True),
     case("-n -s and a stopped waiter, in a PID namespace", True, "T Ns", namespace=True),
     case("two with -n -s, that see each other look and probe", True, "T N1s N2s", slowly=True, namespace=True),
     case("naive: -n -s believes the list", False, "Lhs W1 Ns"),
     case("three waiters", True, "H W1 W2 W3"),
     case("a reader behind a writer", True, "Ls W1 Ws"),
+    case("two readers behind a writer, as a reader ends", True, "Hs W1 W2s W3s"),
     case("a waiter behind a stopped one", True, "H T W1"),
     case("a waiter and a hostile ticket", True, "H X W1"),
     case("two waiters behind a stopped one", True, "H T W1 W2"),
