@@ -759,6 +759,33 @@ has_no_room() { ! ctl put full x >/dev/null 2>&1; }
 	[ "$(count)" -eq 0 ]
 }
 
+@test "an etcd without room under a holder, for longer than its lease: the command runs on, and the queue goes on in order" {
+	local times=1 i
+	[ -z "${THOROUGH-}" ] || times=10
+	etcd_stop_all 2>/dev/null || :
+	rm -r "$DIR/s1"
+	etcd_single --quota-backend-bytes 400000
+	for ((i = 0; i < times; i++)); do
+		hold_as holder.$i --ttl=3 "etcd://$ETCD/nightly/$i"
+		for n in 1 2 3; do
+			start waiter.$i.$n "$SEMLOCK" -v --ttl=3 "etcd://$ETCD/nightly/$i" sh -c "echo $n >>$DIR/order.$i"
+			waits_for waiter.$i.$n "waiting: "
+		done
+	done
+	while head -c 100000 /dev/zero | tr '\0' x | ctl put full >/dev/null 2>&1; do :; done
+	eventually has_no_room
+	read -r -t 8 <> <(:) || true # more than two leases
+	for ((i = 0; i < times; i++)); do let_go holder.$i; done
+	ctl del full >/dev/null
+	ctl compact "$(ctl get full -w json | jq .header.revision)" >/dev/null
+	ctl defrag >/dev/null
+	ctl alarm disarm >/dev/null
+	for ((i = 0; i < times; i++)); do
+		for n in 1 2 3; do ended waiter.$i.$n 0; done
+		[ "$(tr '\n' ' ' <"order.$i")" = "1 2 3 " ] || complain "$(cat "order.$i")"
+	done
+}
+
 @test "an etcd without a leader: 69; with -n within three seconds; -w waits for one" {
 	local leader name
 	etcd_three
