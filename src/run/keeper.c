@@ -104,19 +104,37 @@ noreturn void keeper_fail(const struct keeper *keeper, const struct error *error
 
 /* ---- what comes up ---- */
 
+/* Three quarters of the room in the socket are kept free. */
+static bool front_has_room(const struct keeper *keeper)
+{
+	struct pollfd front = {keeper->front, POLLOUT, 0};
+
+	return poll(&front, 1, 0) == 1 && (front.revents & POLLOUT) != 0;
+}
+
+/* A call that is stopped reads nothing, and the lock may change hands many times meanwhile: such
+ * news waits for room, so that there is some for OK and for the end. */
+static void say_news(struct keeper *keeper)
+{
+	keeper->news.owed =
+	    keeper->front >= 0 && keeper->state == KEEPER_TAKES && !front_has_room(keeper);
+	if (!keeper->news.owed)
+		keeper_say(keeper->front, keeper->news.line);
+}
+
 /* Tell WORD, ID and REST to the call that waits, and keep it for the next one. */
 static void tell_news(struct keeper *keeper, const char *word, const char *id, const char *rest)
 {
 	const size_t size = strlen(word) + strlen(id) + strlen(rest) + 1;
 
-	free(keeper->news);
-	keeper->news = malloc(size);
-	if (keeper->news == NULL) {
+	free(keeper->news.line);
+	keeper->news.line = malloc(size);
+	if (keeper->news.line == NULL) {
 		keeper_end_holder(keeper, HOLD_ABANDONED, "no memory");
 		return;
 	}
-	snprintf(keeper->news, size, "%s%s%s", word, id, rest);
-	keeper_say(keeper->front, keeper->news);
+	snprintf(keeper->news.line, size, "%s%s%s", word, id, rest);
+	say_news(keeper);
 }
 
 /* The lock is held: LINE is "OK", and what follows. */
@@ -268,11 +286,11 @@ static void resume(struct keeper *keeper, int *client)
 		}
 		keeper->front = *client;
 		*client = -1;
-		if (keeper->news != NULL)
-			keeper_say(keeper->front, keeper->news);
+		if (keeper->news.line != NULL)
+			keeper_say(keeper->front, keeper->news.line);
 		return;
 	case KEEPER_HOLDS:
-		keeper_say(*client, keeper->news);
+		keeper_say(*client, keeper->news.line);
 		keeper_close(client);
 		return;
 	case KEEPER_ENDS: /* is answered at the end */
@@ -386,6 +404,8 @@ static void sleep_until_event(const struct keeper *keeper, struct pollfd *events
 
 	events[ON_OUTPUT] = (struct pollfd){keeper->output, POLLIN, 0};
 	events[ON_FRONT] = (struct pollfd){ends ? -1 : keeper->front, POLLIN, 0};
+	if (keeper->news.owed)
+		events[ON_FRONT].events |= POLLOUT;
 	events[ON_OWNER] = (struct pollfd){ends ? -1 : keeper->owner.end, POLLIN, 0};
 	events[ON_SOCKET] = (struct pollfd){keeper->socket, POLLIN, 0};
 	events[ON_ERRORS] = (struct pollfd){alone ? keeper->errors : -1, POLLIN, 0};
@@ -406,6 +426,8 @@ noreturn void keeper_serve(struct keeper *keeper)
 		sleep_until_event(keeper, events);
 		if (events[ON_FRONT].revents != 0)
 			hear_front(keeper);
+		if (keeper->news.owed && (events[ON_FRONT].revents & POLLOUT) != 0)
+			say_news(keeper);
 		if (events[ON_OUTPUT].revents != 0)
 			hear_holder(keeper);
 		if (hold_owner_ended(&keeper->owner) && keeper->state == KEEPER_REMEMBERS)

@@ -178,7 +178,7 @@ static void tell_end(struct keeper *keeper, int status)
 /* The lock was held once, or is. */
 static bool has_held(const struct keeper *keeper)
 {
-	return keeper->news != NULL && strncmp(keeper->news, "OK ", strlen("OK ")) == 0;
+	return keeper->news.line != NULL && strncmp(keeper->news.line, "OK ", strlen("OK ")) == 0;
 }
 
 /* The holder has ended, which was ASKED for or not.  *STATUS, of waitpid(2), is what the front is

@@ -60,6 +60,12 @@ enum { KEEPER_CLIENTS = 8 };
 /* The most that a keeper, or the holder that it starts, has open. */
 enum { KEEPER_DESCRIPTORS = 32 };
 
+/* What there is to tell the call that waits, and a --resume. */
+struct keeper_news {
+	char *line; /* the last one about the wait, or OK; NULL: none yet */
+	bool owed;  /* the call, which does not read, has not been told of it */
+};
+
 struct keeper {
 	enum keeper_state state;
 	bool known; /* the caller has the ID: the end of a front ends nothing */
@@ -79,7 +85,7 @@ struct keeper {
 	int releaser;     /* the client for which the holder ends; -1: none */
 	int verdict;      /* how it ended: an exit status ... */
 	char reason[160]; /* ... and why, or what there is to say with 0 */
-	char *news;       /* the last line about the wait, or OK, for a --resume; NULL: none yet */
+	struct keeper_news news;
 };
 
 /* Close *FD, which is -1 then; -1: it is closed already. */

@@ -51,6 +51,60 @@ passed_on() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
+# replaced N PID: a program holds lock l, and N times replaces its file, which process PID waits for, by another one that it
+# holds: each time PID waits anew.  It prints "replaced", and releases the last one at a line of its input.
+replaced() {
+	exec /usr/bin/python3 - "$@" 3<&0 <<-'END'
+		import fcntl, os, sys, time
+
+		def hold_new():
+		    file = os.open("new", os.O_RDWR | os.O_CREAT)
+		    fcntl.flock(file, fcntl.LOCK_EX)
+		    os.rename("new", "l")
+		    return file
+
+		def waits_for(file):
+		    inode = os.fstat(file).st_ino
+		    for fd in os.listdir(f"/proc/{pid}/fd"):
+		        try:
+		            if os.stat(f"/proc/{pid}/fd/{fd}").st_ino == inode:
+		                return True
+		        except OSError:
+		            pass
+		    return False
+
+		file = hold_new()
+		print("held", flush=True)
+		pid = os.read(3, 100).decode().strip()
+		for _ in range(int(sys.argv[1])):
+		    last, file = file, hold_new()
+		    os.close(last)
+		    while not waits_for(file):
+		        time.sleep(.0005)
+		    time.sleep(.001)
+		print("replaced", flush=True)
+		os.read(3, 100)
+	END
+}
+
+@test "a call that is stopped while the lock changes hands a thousand times is told OK all the same" {
+	mkfifo in
+	replaced 1000 <in >said 3>&- 4>&- &
+	exec 8>in
+	eventually grep -q held said
+	stopped_call --hold="$owner" --detach
+	keeper=$(pgrep -f -P "${PID[call]}" -- --detach)
+	pgrep -P "$keeper" >&8
+	eventually grep -q replaced said
+	echo >&8
+	eventually sh -c '"$0" --who l | grep -q "held .* $1 .*sleep infinity"' "$SEMLOCK" "$owner"
+	kill -CONT "${PID[call]}"
+	eventually grep -q ^OK call.out
+	ended call 0
+	id=$(sed -n 's/^OK id=//p' call.out)
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
 @test "a call that stays stopped when its turn has come is passed: another one enters; and it says so then: 76" {
 	busy_lock
 	stopped_call --hold="$owner" --detach --log=log

@@ -11,7 +11,10 @@ prepare() {
 	holds_prepare
 	new_owner
 }
-tidy() { holds_tidy; }
+tidy() {
+	[ -z "${id-}" ] || kill -CONT "$(keeper)" 2>/dev/null || true
+	holds_tidy
+}
 
 # keeper, holder: the processes of hold $id
 keeper() {
