@@ -389,6 +389,8 @@ class Detached(Case):
     def test_a_later_program_releases_it(self):
         hold = self.detach(pid=os.getpid(), note="release 1.4")
         self.assertFalse(self.free())
+        self.assertIsNone(hold.slot)
+        self.assertIsNone(hold.token)
         table = subprocess.run([SEMLOCK, "--who", self.lock], stdout=subprocess.PIPE, text=True).stdout
         self.assertIn("release 1.4", table)
         self.assertIn(hold.id, table)

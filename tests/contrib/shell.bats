@@ -263,7 +263,7 @@ prints() {
 
 @test "lock_detach, lock_end: a lock for a later shell, by its ID; busy is 1, a second end 76, a missing argument 64" {
 	check() {
-		prints 'busy 1' 'end 0' free 'again 76' 'short 64' 'short 64'
+		prints 'busy 1' 'end 0' free 'again 76' 'slot 0' 'held 1' 'free with PID' 'short 64' 'short 64'
 	}
 	in_each_shell <<-'END'
 		lock_detach $$ --note='for the next script' l
@@ -275,7 +275,15 @@ prints() {
 		lock_end "$id" l 2>said || again=$?
 		echo "again $again"
 		grep -q 'has ended before' said
-		lock_detach l 2>said || echo "short $?"
+		lock_detach $$ -j 2 slots
+		lock_end "$lock_id" slots && echo "slot $?"
+		sleep 1000 &
+		lock_detach $! l
+		semlock -n l true || echo "held $?"
+		kill $!
+		semlock -w 60 l echo free with PID
+		lock_detach l 2>said || echo "short $?$lock_id"
+		grep -q 'lock_detach PID' said
 		lock_end l 2>said || echo "short $?"
 	END
 }

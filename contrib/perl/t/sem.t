@@ -313,6 +313,14 @@ subtest 'a hold in the background, for a later program' => sub {
 	ok !eval { Semlock::Sem->release($held, $id) }, 'a second release dies';
 	like $@, qr/has ended before/, '... in words';
 	ok !eval { Semlock::Sem->release($held, 4711) }, 'so does what is no ID';
+	my $child = fork // die;
+	if (!$child) { sleep 1000; POSIX::_exit(0) }
+	ok(Semlock::Sem->detach($held, pid => $child), 'for another process');
+	ok !is_free($held), '... it is held';
+	kill KILL => $child;
+	waitpid $child, 0;
+	for (1 .. 300) { last if is_free($held); select undef, undef, undef, .1 }
+	ok is_free($held), '... until that ends';
 	ok !eval { Semlock::Sem->detach($held) }, 'when it ends has to be said';
 	like $@, qr/run-timeout/, '... in words';
 	local $SIG{CHLD} = 'IGNORE';
