@@ -184,7 +184,7 @@ static bool is_listed_sleeper(const struct lock *lock, bool *whole)
 		held = held || entry.kind == KIND_FLOCK;
 	}
 	fclose(locks);
-	*whole = length < PROCFS_PAGE;
+	*whole = length < PROCFS_PAGE_FILLED;
 	/* Q5: nor held by an unlisted process */
 	return found || (!held && is_shared_unlisted(lock));
 }

@@ -61,7 +61,7 @@ static int read_lines(struct lock_list *list, struct allowance *limit, struct er
 		if (list->count % LINES_OF_PAGE == 0 && allowance_spent(limit))
 			break;
 	}
-	list->may_lack = feof(locks) && (length == 0 || length >= PROCFS_PAGE);
+	list->may_lack = feof(locks) && (length == 0 || length >= PROCFS_PAGE_FILLED);
 	fclose(locks);
 	return result;
 }

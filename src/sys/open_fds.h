@@ -29,7 +29,9 @@ struct procfs_lock {
 	long long first, last; /* LLONG_MAX: to the end of the file */
 };
 
-enum { PROCFS_PAGE = 4096 };
+/* The kernel gives lines, of less than 256 bytes, and whole ones alone: a read that gave less than
+ * PROCFS_PAGE_FILLED gave all that there was. */
+enum { PROCFS_PAGE = 4096, PROCFS_PAGE_FILLED = PROCFS_PAGE - 256 };
 
 /* Open /proc/locks, buffered by PAGE, which must last until it is closed: as much as the kernel
  * gives in a read.  Each read stops all calls that lock a file on this machine, and between two the

@@ -254,6 +254,25 @@ json() {
 	let_go one
 }
 
+@test "the same with a list of more than a page, which the kernel gives in several reads" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	as_nobody strace -o /dev/null true 2>/dev/null || skip "strace cannot trace here"
+	hold_as one l
+	chmod 0 l
+	# The list is one of each processor's after the other, the newest first: l is behind a page of these.
+	for processor in $(python3 -c "import os; print(*os.sched_getaffinity(0))"); do
+		fifos "many-$processor"
+		start "many-$processor" taskset -c "$processor" "$PROBE" tickets "m.$processor" 100 "many-$processor.up"
+		ready "many-$processor"
+		kill -STOP "${PID[many-$processor]}"
+	done
+	for read in 1 2 3; do
+		expect_status 1 as_nobody strace -qq -o /dev/null -P /proc/locks -e inject=read:retval=0:when=$read "$SEMLOCK" --who l
+	done
+	let_go one
+}
+
 # Another lock's coming or going can leave a lock out of this read, too, or give it twice.
 list_lock() {
 	grep ":$(stat -c %i l) 0 EOF" /proc/locks >lines
