@@ -4,7 +4,9 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/remote
 load ../lib/servers/etcd
+load ../lib/servers/others
 load ../lib/servers/postgresql
+load ../lib/servers/ssh
 
 prepare() { prepare_remote; }
 
@@ -17,6 +19,7 @@ tidy() {
 	fi
 	etcd_stop_all
 	postgresql_stop_all
+	ssh_stop
 }
 
 # A server that is reached from elsewhere as well; sets URL.
@@ -31,6 +34,12 @@ on_postgresql() {
 	postgresql_server 'listen_addresses=*'
 	echo "host all all 198.18.0.0/15 trust" >>"$PG_HOME/one/pg_hba.conf"
 	sql "SELECT pg_reload_conf()"
+}
+
+on_ssh() {
+	[ -x "$LOCKSMITH_DIR/semlock-locksmith-ssh" ] || skip "this build has no locks by ssh"
+	unset SEMLOCK_LOOK_EVERY
+	SSH_LISTEN=0.0.0.0 ssh_server
 }
 
 # cage: makes CAGE, a control group whose processes can be frozen; WAY starts a command in it.
@@ -86,6 +95,16 @@ join() {
 	ip neighbour del "$FAR" dev "$LINK"
 	there ip neighbour del "$NEAR" dev there
 }
+
+# The same of a holder whose lease has been renewed.
+cut_off_later() {
+	read -r -t $((ttl / 2)) <> <(:) || true
+	cut_off
+}
+
+# The machine there is told that its link is down.
+unplug() { ip link set "$LINK" down; }
+plug() { ip link set "$LINK" up; }
 
 # passed_by LEAVE RETURN: the first waiter, started by WAY, is there no more when the lock is let go; the next one is
 # in within a lease. When the first is back it has its turn.
@@ -158,4 +177,15 @@ replaced() {
 	on_postgresql
 	elsewhere
 	with_lease 4 replaced cut_off join
+}
+
+@test "ssh: a holder that no packet reaches, or whose link is down: its command is ended before the next begins, 76" {
+	on_ssh
+	elsewhere
+	ssh_known "$NEAR"
+	rounds=${THOROUGH:+10}
+	for ((round = 0; round < ${rounds:-1}; round++)); do
+		with_lease 4 replaced cut_off_later join
+		with_lease 4 replaced unplug plug
+	done
 }

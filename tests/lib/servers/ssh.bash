@@ -2,7 +2,8 @@
 # An sshd on a free port of 127.0.0.1, for the tests; its host key, and the key that it lets in, are its own.  Needs DIR.
 #
 # ssh_server [PATH]    starts it; its sessions have PATH, by default that of the tested semlock; sets PORT and SERVER, its
-#                      pid, URL, a lock's, which is the file DIR/nightly
+#                      pid, URL, a lock's, which is the file DIR/nightly; SSH_LISTEN: on that address
+# ssh_known HOST       its key is known under that name or address, too
 # ssh_stop             ends it and its sessions
 # ssh_of, proxy_of NAME  the PID of the ssh of the semlock called NAME, and of its ProxyCommand
 # ssh_by_proxy         each ssh from now on has a ProxyCommand
@@ -16,7 +17,7 @@ ssh_server() {
 	ssh-keygen -q -t ed25519 -N '' -f "$DIR/host"
 	ssh-keygen -q -t ed25519 -N '' -f "$DIR/user"
 	cat >"$DIR/conf" <<-END
-		ListenAddress 127.0.0.1
+		ListenAddress ${SSH_LISTEN-127.0.0.1}
 		HostKey $DIR/host
 		AuthorizedKeysFile $DIR/user.pub
 		PidFile none
@@ -27,11 +28,13 @@ ssh_server() {
 		SetEnv PATH=${1-$(dirname "$SEMLOCK"):/usr/bin:/bin}
 	END
 	on_a_port sshd_on
-	printf '[127.0.0.1]:%s %s\n' "$PORT" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >"$DIR/known"
+	ssh_known 127.0.0.1
 	export SEMLOCK_KNOWN_HOSTS=$DIR/known SEMLOCK_SSH_KEY=$DIR/user
 	export SEMLOCK_SSH='ssh -F none'
 	URL=ssh://127.0.0.1:$PORT$DIR/nightly
 }
+
+ssh_known() { printf '[%s]:%s %s\n' "$1" "$PORT" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >>"$DIR/known"; }
 
 # The ssh of a helper is its only child.
 ssh_of() { pgrep -P "$(helper_of "$1")" -x ssh; }
