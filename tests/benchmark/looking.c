@@ -15,8 +15,9 @@
 
 #include "bench.h"
 
-enum { PROCESSES = 600, LOCKS = 5000, MOST_MEASURED = 100 };
+enum { PROCESSES = 600, LOCKS = 5000, MOST_MEASURED = 100, MOST_WAITS = 5 };
 #define DATABASE "bench.database"
+#define PASSING "bench.passing"
 
 static int held; /* the descriptor of LOCK, which no other process is to share */
 
@@ -171,6 +172,180 @@ static void beside_looks(const struct entrant *entrant)
 	print_value("looking-others", entrant->name, median(shares, count), -1);
 }
 
+/* ---- what is shown of a wait ---- */
+
+/* A wait, and the ways in which it is shown. */
+struct wait {
+	const char *name;
+	const char *words[6]; /* of semlock */
+	int status;
+	bool passing; /* its holder ends after 1.5 seconds, and heeds no TERM; else it stays */
+};
+struct way {
+	const char *name, *option;
+	bool terminal;
+};
+
+/* Returns a process that holds PASSING for 1.5 seconds. */
+static pid_t passing_holder(void)
+{
+	int ends[2], fd;
+	char byte;
+	pid_t pid;
+
+	if (pipe(ends) != 0)
+		exit(70);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGTERM, SIG_IGN);
+		close(held);
+		fd = open(PASSING, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+		if (flock(fd, LOCK_EX) != 0 || write(ends[1], "", 1) != 1)
+			_exit(70);
+		nanosleep(&(struct timespec){1, 500000000}, NULL);
+		_exit(0);
+	}
+	if (pid < 0 || read(ends[0], &byte, 1) != 1)
+		exit(70);
+	close(ends[0]);
+	close(ends[1]);
+	return pid;
+}
+
+/* start(), with a terminal of its own for standard error.  Returns false if none is to be had. */
+static bool start_on_terminal(const char *const *words, pid_t *pid, int *terminal)
+{
+	union {
+		const char *words[MOST_WORDS];
+		char *argv[MOST_WORDS];
+	} command = {{NULL}};
+	int other;
+
+	*terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (*terminal < 0 || grantpt(*terminal) != 0 || unlockpt(*terminal) != 0)
+		return false;
+	for (int i = 0; i < MOST_WORDS - 1 && words[i] != NULL; i++)
+		command.words[i] = words[i];
+	*pid = fork();
+	if (*pid == 0) {
+		setsid();
+		other = open(ptsname(*terminal), O_RDWR); /* the controlling one */
+		if (other < 0 || dup2(other, STDERR_FILENO) < 0)
+			_exit(70);
+		setenv("TERM", "xterm", 1);
+		execvp(command.argv[0], command.argv);
+		_exit(70);
+	}
+	return *pid > 0;
+}
+
+/* A wait that is shown, and goes on. */
+struct waiter {
+	pid_t pid;
+	int terminal; /* -1: none */
+};
+
+static struct waiter begin_wait(const struct wait *wait, const struct way *way)
+{
+	struct waiter waiter = {0, -1};
+	const char *words[MOST_WORDS] = {tools.semlock};
+	int used = 1;
+
+	if (way->option != NULL)
+		words[used++] = way->option;
+	for (int i = 0; wait->words[i] != NULL; i++)
+		words[used++] = wait->words[i];
+	if (!way->terminal)
+		waiter.pid = start(words);
+	else if (!start_on_terminal(words, &waiter.pid, &waiter.terminal))
+		exit(70);
+	return waiter;
+}
+
+static void await(const struct waiter *waiter, const struct wait *wait, const struct way *way)
+{
+	int status;
+
+	if (waiter->pid < 0 || waitpid(waiter->pid, &status, 0) < 0 || !WIFEXITED(status) ||
+	    WEXITSTATUS(status) != wait->status) {
+		fprintf(stderr, "bench: %s, %s: an unexpected status\n", wait->name, way->name);
+		exit(70);
+	}
+	if (waiter->terminal >= 0)
+		close(waiter->terminal);
+}
+
+/* The seconds of a wait. */
+static double one_wait(const struct wait *wait, const struct way *way)
+{
+	pid_t holder = wait->passing ? passing_holder() : 0;
+	const double began = now();
+	const struct waiter waiter = begin_wait(wait, way);
+	double took;
+
+	await(&waiter, wait, way);
+	took = now() - began;
+	if (holder > 0)
+		end(holder);
+	return took;
+}
+
+/* The seconds until the last of 60 waits is over. */
+static double sixty_waits(const struct wait *wait, const struct way *way)
+{
+	enum { WAITS = 60 };
+	struct waiter waiters[WAITS];
+	const double began = now();
+
+	for (int i = 0; i < WAITS; i++)
+		waiters[i] = begin_wait(wait, way);
+	for (int i = 0; i < WAITS; i++)
+		await(&waiters[i], wait, way);
+	return now() - began;
+}
+
+/* How many times as long do waits take in which it is shown who holds the lock? */
+static void shown_waits(void)
+{
+	static const struct wait waits[] = {
+	    {"-w 1", {"-w", "1", LOCK, TRUE}, 1, false},
+	    {"hand-over", {PASSING, TRUE}, 0, true},
+	    {"--replace", {"--replace", PASSING, TRUE}, 0, true},
+	};
+	static const struct way ways[] = {
+	    {"quiet", NULL, false},
+	    {"-v", "-v", false},
+	    {"--log", "--log=bench.log", false},
+	    {"terminal", NULL, true},
+	};
+	enum { WAYS = sizeof ways / sizeof *ways };
+	const int count = tools.rounds < MOST_WAITS ? tools.rounds : MOST_WAITS;
+	double ratios[WAYS][MOST_WAITS] = {{0}}, sixty[MOST_WAITS] = {0}, alone;
+	char name[64];
+
+	for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+		for (int j = 0; j < count; j++) {
+			alone = one_wait(&waits[i], &ways[0]);
+			for (size_t k = 1; k < WAYS; k++)
+				ratios[k][j] = one_wait(&waits[i], &ways[k]) / alone;
+		}
+		for (size_t k = 1; k < WAYS; k++) {
+			snprintf(name, sizeof name, "semlock %s, %s", waits[i].name, ways[k].name);
+			print_value("looking-waits", name, median(ratios[k], count), 1.1);
+		}
+	}
+	print_title("sixty of them with -w 1, which begin together: seconds until all are over");
+	for (size_t k = 0; k < WAYS; k++) {
+		for (int j = 0; j < count; j++)
+			sixty[j] = sixty_waits(&waits[0], &ways[k]);
+		snprintf(name, sizeof name, "60 waiters, %s", ways[k].name);
+		print_value("looking-sixty", name, median(sixty, count), 1.2);
+	}
+	unlink(PASSING);
+	unlink("bench.log");
+}
+
 void bench_looking(void)
 {
 	static const struct entrant idle = {"(nobody looks)", {TRUE}, 0};
@@ -196,6 +371,10 @@ void bench_looking(void)
 	beside_looks(&idle);
 	beside_looks(&list);
 	beside_looks(&who);
+	print_title(
+	    "waits that are shown, all of these locks there, for a holder that stays (-w 1), or "
+	    "that ends after 1.5 s: times as long as one that is not");
+	shown_waits();
 	end(pid);
 	for (int i = 0; i < PROCESSES; i++)
 		end(pids[i]);
