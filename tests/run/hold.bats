@@ -254,6 +254,7 @@ free_after() {
 	expect_status 1 "$SEMLOCK" -n l true
 	echo release >&"$in"
 	ended one 0
+	if read -r line <&"$up"; then complain "the release was echoed: '$line'"; fi
 	expect_status 0 "$SEMLOCK" -n l true
 	OK="OK slot=0 ttl=2.5" holding two --ttl=2500ms -j 2 l
 	echo release >&"$in"

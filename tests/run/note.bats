@@ -130,5 +130,6 @@ notes() {
 	refused 64 "--note" "$SEMLOCK" --note=why -F l true
 	exec 8>l
 	refused 64 "--note" "$SEMLOCK" --note=why 8
+	refused 64 "--note" "$SEMLOCK" --note=why -u --fd 8 true
 	exec 8>&-
 }
