@@ -286,6 +286,8 @@ free_after() {
 	sleep 1
 	began=${EPOCHREALTIME/[.,]/}
 	exec {in}>&-
+	if read -r line <&"$up"; then complain "it said '$line'"; fi # its output ends, and the lock is kept
+	expect_status 1 "$SEMLOCK" -n l true
 	free_after 3000 "$began" "end of input"
 	ended one 76
 	grep -q 'without the line "release"' one.err
