@@ -49,7 +49,7 @@ static int make_names_absolute(const struct request *request, struct error *erro
 		name = memory_lasting(length);
 		if (name == NULL)
 			return error_plain(error, ERROR_SYSTEM, "no memory");
-		snprintf(name, length, "%s/%s", here, request->locks[i].name);
+		stpcpy(stpcpy(stpcpy(name, here), "/"), request->locks[i].name);
 		request->locks[i].name = name;
 	}
 	return 0;
