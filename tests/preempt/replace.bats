@@ -287,9 +287,9 @@ walked() {
 		chmod 666 nobody.up nobody.down
 		for user in $order; do
 			as=()
-			[ $user = root ] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-			start $user "${as[@]}" "$SEMLOCK" -s l "$PROBE" hold $user.up $user.down
-			ready $user
+			[ "$user" = root ] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+			start "$user" "${as[@]}" "$SEMLOCK" -s l "$PROBE" hold "$user".up "$user".down
+			ready "$user"
 		done
 		refused 77 "is another user's; run semlock as that user" \
 			setpriv --bounding-set=-kill --inh-caps=-kill "$SEMLOCK" --replace l touch ran

@@ -370,7 +370,7 @@ time.sleep(600)'
 	local order
 	for order in "plain hold" "hold plain"; do
 		for which in $order; do
-			if [ $which = hold ]; then hold -s l; else hold_as plain -s l; fi
+			if [ "$which" = hold ]; then hold -s l; else hold_as plain -s l; fi
 		done
 		for way in --replace --replace=KILL --toggle; do
 			refused 69 "semlock --release=$id l" "$SEMLOCK" $way l touch ran
