@@ -55,6 +55,29 @@ end_daemon() {
 	done
 }
 
+@test "a command that shares the lock with such a process is not ended in vain: 69, and both go on" {
+	root_only "to be two users"
+	: >"$place/every/l"
+	chmod 644 "$place/every/l"
+	for order in "plain passed" "passed plain"; do
+		for which in $order; do
+			if [ "$which" = plain ]; then
+				hold_as plain -s "$place/every/l"
+			else
+				fifos passed
+				start passed bash -c 'exec 8<"$2"; "$0" -s 8 && exec "$1" hold passed.up passed.down' \
+					"$SEMLOCK" "$PROBE" "$place/every/l"
+				ready passed
+			fi
+		done
+		refused 69 "has not taken the lock itself" "$SEMLOCK" --replace "$place/every/l" touch ran
+		let_go plain
+		let_go passed
+		rm plain.* passed.*
+	done
+	[ ! -e ran ]
+}
+
 @test "nor is another user's daemon, to which root has passed it" {
 	root_only "to be two users"
 	: >"$place/own/l"
