@@ -152,19 +152,19 @@ static void note_taken(struct keeper *keeper, const char *line)
 /* The holder has written a line, or has ended. */
 static void hear_holder(struct keeper *keeper)
 {
-	char line[KEEPER_MESSAGE];
+	struct keeper_news *news = &keeper->news;
+	char *next = news->begun, *end;
 	ssize_t got;
-	char *next, *end;
 
-	UNINTERRUPTED(got, read(keeper->output, line, sizeof line - 1));
+	UNINTERRUPTED(got, read(keeper->output, news->begun + news->length,
+			       sizeof news->begun - 1 - news->length));
 	if (got <= 0) {
 		if (!keeper_holder_ended(keeper))
 			_exit(EXIT_SUCCESS);
 		return;
 	}
-	line[got] = '\0';
-	/* each line is written at once, and is shorter than what a pipe takes at once */
-	for (next = line; (end = strchr(next, '\n')) != NULL; next = end + 1) {
+	news->begun[news->length + (size_t)got] = '\0';
+	for (; (end = strchr(next, '\n')) != NULL; next = end + 1) {
 		*end = '\0';
 		if (strncmp(next, "OK", 2) == 0) {
 			note_taken(keeper, next);
@@ -172,6 +172,9 @@ static void hear_holder(struct keeper *keeper)
 		}
 		tell_news(keeper, next, "", "");
 	}
+	/* Many lines were there, after a stop of this process: the rest of the last one follows. */
+	news->length = strlen(next);
+	memmove(news->begun, next, news->length + 1);
 }
 
 /* The first call has printed OK or WAITING: the caller knows the ID. */

@@ -64,6 +64,9 @@ enum { KEEPER_DESCRIPTORS = 32 };
 struct keeper_news {
 	char *line; /* the last one about the wait, or OK; NULL: none yet */
 	bool owed;  /* the call, which does not read, has not been told of it */
+	/* of the next line of the holder's, which is shorter than this: its beginning */
+	char begun[KEEPER_MESSAGE];
+	size_t length; /* of that */
 };
 
 struct keeper {

@@ -105,6 +105,27 @@ replaced() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
+@test "the process that keeps the hold is stopped while the lock changes hands a thousand times: OK when it goes on" {
+	mkfifo in
+	replaced 1000 <in >said 3>&- 4>&- &
+	exec 8>in
+	eventually grep -q held said
+	start call "$SEMLOCK" --hold="$owner" --detach l
+	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
+	keeper=$(pgrep -f -P "${PID[call]}" -- --detach)
+	pgrep -P "$keeper" >waiter
+	kill -STOP "$keeper"
+	"$PROBE" state "$keeper" T
+	cat waiter >&8
+	eventually grep -q replaced said
+	echo >&8
+	eventually sh -c '"$0" --who l | grep -q "held .* $1 .*sleep infinity"' "$SEMLOCK" "$owner"
+	kill -CONT "$keeper"
+	ended call 0
+	id=$(sed -n 's/^OK id=//p' call.out)
+	expect_status 0 "$SEMLOCK" --release="$id" l
+}
+
 @test "a call that stays stopped when its turn has come is passed: another one enters; and it says so then: 76" {
 	busy_lock
 	stopped_call --hold="$owner" --detach --log=log
