@@ -124,7 +124,7 @@ reads_looks() {
 	expect_status "$2" "${strace[@]}" -e trace=open,openat -o trace "${@:3}" || return
 	if [ "$size" -gt 2048 ] || [ "$(wc -c </proc/locks)" -gt 2048 ]; then most=$((2 * $1)); fi
 	[ "$(asked)" -ge "$1" ] || complain "read $(asked) times, not $1" || return
-	[ "$(asked)" -le $most ] || complain "read $(asked) times, not $1 to $most"
+	[ "$(asked)" -le "$most" ] || complain "read $(asked) times, not $1 to $most"
 }
 
 # One that wants a part of what the first waiter wants may find the lock free: does that waiter sleep before it?
