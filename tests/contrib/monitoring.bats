@@ -70,6 +70,30 @@ for family in text_string_to_metric_families(sys.stdin.read()):
 	done
 }
 
+# held_since AGO: bin/semlock answers as if the lock had been taken at AGO, a time in date(1)'s words.
+held_since() {
+	rm -f bin/semlock
+	cat >bin/semlock <<-END
+		#!/bin/sh
+		echo '[{"lock": "l", "holders": [{"pid": 7, "command": ["job"], "since": "$(date -u -d "$1" +%FT%TZ)"}], "waiters": []}]'
+		exit 1
+	END
+	chmod 755 bin/semlock
+}
+
+@test "held-too-long: seconds, minutes, hours and days" {
+	held_since '90 minutes ago'
+	for less in 5390 5390s 89m 1h 0d; do
+		expect_status 1 held-too-long $less
+	done
+	for more in 5500 5500s 92m 2h 1d; do
+		expect_status 0 held-too-long $more
+	done
+	held_since '36 hours ago'
+	expect_status 1 held-too-long 1d
+	expect_status 0 held-too-long 2d
+}
+
 # A log of half an hour: a holds for all of it, b waits for 10 minutes and then holds, c got nothing; d is of another lock.
 half_an_hour() {
 	local line='{"time": "2026-11-25T%s:00Z", "lock": "%s", "method": "flock", "mode": "exclusive", "slot": null, "pid": 1, '
