@@ -361,6 +361,7 @@ static void stop_observer(void)
  * semlock, or stops it for a while. */
 static void obey(int signo)
 {
+	const sigset_t only = signals_only(signo);
 	struct sigaction again;
 	int errnum = errno;
 
@@ -369,6 +370,8 @@ static void obey(int signo)
 		stop_observer();
 	else
 		end_observer();
+	/* SA_NODEFER leaves it unblocked, but for ThreadSanitizer, which blocks all in a handler. */
+	pthread_sigmask(SIG_UNBLOCK, &only, NULL);
 	raise(signo);
 	if (observer != 0)
 		kill((pid_t)observer, SIGCONT);
