@@ -14,6 +14,7 @@
 
 #include "cli/other_semlock.h"
 #include "methods/server/scheme.h"
+#include "methods/table.h"
 #include "owners/hold_id.h"
 #include "owners/owners.h"
 #include "report/text.h"
@@ -257,16 +258,47 @@ static bool was_deleted(const char *label, char path[PATH_MAX])
 	return true;
 }
 
-/* Of a lock of the kernel there may be no file: the name is perhaps mistyped. */
+/* The process that, as the file LABEL says, has it as a PID file or a dot lock, and lives; 0: none.
+ * semlock's own locks of that kind are found without it, since they are under flock(2), too. */
+static pid_t named_in_file(const char *label)
+{
+	struct lock_spec spec = {.name = label, .method = method_named("link")};
+	struct search_terms terms = SEARCH_BRIEFLY;
+	struct owners found;
+	struct error error;
+	pid_t pid = 0;
+
+	if (owners_look_by_name(&found, &spec, true, &terms, &error) == 0 && owners_held(&found) &&
+	    found.list[0].verdict == ALIVE && found.list[0].host[0] == '\0')
+		pid = found.list[0].process.pid;
+	owners_forget(&found);
+	search_terms_forget(&terms);
+	return pid;
+}
+
+/* Of a lock of the kernel there may be no file: the name is perhaps mistyped.  Or another program
+ * has made a lock of another kind. */
+static void print_free(const char *label, enum family family)
+{
+	const pid_t pid = family == OF_KERNEL ? named_in_file(label) : 0;
+
+	if (pid != 0)
+		print_line(
+		    "%s: free as a kernel lock; its text names process %ld: see --who -m link",
+		    label, (long)pid);
+	else if (family == OF_KERNEL && !exists(label))
+		print_line("%s: free (no such file)", label);
+	else
+		print_line("%s: free", label);
+}
+
 static void print_table(const char *label, const struct owners *found, enum family family)
 {
 	const size_t width = table_width();
 	char path[PATH_MAX];
 
 	if (found->count == 0) {
-		print_line(family == OF_KERNEL && !exists(label) ? "%s: free (no such file)"
-								 : "%s: free",
-		    label);
+		print_free(label, family);
 		return;
 	}
 	print_line("%s: %s, %zu waiting", label, state_of(label, found),

@@ -43,6 +43,21 @@ json() {
 	expect_out "l: free"
 }
 
+@test "a PID file of another program: free as a kernel lock, and which process its text names" {
+	start one sleep 100
+	echo "${PID[one]}" >l
+	expect_status 0 "$SEMLOCK" --who l
+	expect_out "l: free as a kernel lock; its text names process ${PID[one]}: see --who -m link"
+	expect_status 1 "$SEMLOCK" --who -m link l
+	kill "${PID[one]}"
+	ended one 143
+	expect_status 0 "$SEMLOCK" --who l # it is dead
+	expect_out "l: free"
+	echo 'not a number' >l
+	expect_status 0 "$SEMLOCK" --who l
+	expect_out "l: free"
+}
+
 @test "many locks: with few descriptors as well, no look leaves one open" {
 	touch l{1..40}
 	expect_status 0 bash -c 'ulimit -n 16; exec "$0" --who l{1..40}' "$SEMLOCK"
