@@ -359,6 +359,20 @@ in_shells() {
 	[ "$(cat table)" = $'1\n2' ]
 }
 
+@test "Functions under a lock: one at a time, and their variables stay set" {
+	recipe 'Functions under a lock' 1 | sed "s#^[.] .*/#. $SOURCE/contrib/shell/#" >script
+	echo 37 >sum
+	for shell in dash bash zsh mksh ksh93; do
+		expect_status 0 "$shell" script
+	done
+	expect_out 62
+	hold_lock sum.lock
+	sed 's/-w 10/-n/' script >impatient
+	expect_status 1 sh -e impatient
+	let_go
+	[ "$(cat sum)" -eq 62 ]
+}
+
 @test "MONITORING: a log, what is made of it, an alarm, and what Prometheus reads" {
 	local place="s#/var/log/#$PWD/#g; s#/srv/#$PWD/#g; s#/var/lib/prometheus/node-exporter/#$PWD/#g"
 	holding backup
