@@ -235,7 +235,7 @@ row() {
 		"-o, then KILL") tested run/close ;;
 		"deleted at the end") tested lock/deleted ;;
 		"-w, SIGALRM blocked") tested lock/timeout ;;
-		"link of others, /tmp" | "stdin is closed") tested lock/hostile ;;
+		"others' link in /tmp" | "stdin is closed") tested lock/hostile ;;
 		"a directory on NFS") tested methods/network-file-systems ;;
 		"environment") tested run/environment ;;
 		"a URL as LOCK") tested lock/reject ;;
@@ -344,7 +344,7 @@ shown() {
 }
 
 @test "the examples of semlock-faq(7) work" {
-	for name in bin/migrate bin/npm migrate change-the-index; do
+	for name in bin/migrate bin/npm index migrate change-the-index; do
 		printf '#!/bin/sh\nexit 0\n' >$name
 		chmod +x $name
 	done
