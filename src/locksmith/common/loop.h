@@ -21,6 +21,12 @@ static inline int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* The later of two moments, or the longer of two times. */
+static inline int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* A random time from 3/4 to 5/4 of NS: several pollers spread. */
 int64_t spread(int64_t ns);
 

@@ -20,12 +20,18 @@
  * holders whose sessions have ended, and for arrivals.  The first two are to hear of their turn. */
 enum { ROOM_FOR_FIRST = 25, ROOM_FOR_OTHERS = 50 };
 
-/* Between two looks of a waiter that nobody tells of its turn: for each place that it has to go, at
- * most, and while the queue moves fast.  Where each look needs a session of its own, half as
- * often. */
+/* The pauses of a waiter that nobody tells of its turn.  While the queue stands, the first few look
+ * soon, and the others not much later: the queue gets going only when each of those in front has
+ * looked.  Those far behind have time until those before them are served. */
 #define LOOK_PER_PLACE (SECOND / 2)
-#define LOOK_MOST (4 * SECOND)
-#define LOOK_LEAST (SECOND / 50)
+#define LOOK_BASE (SECOND * 3 / 2)
+#define LOOK_PER_FAR_PLACE (SECOND / 20)
+#define LOOK_MOST (10 * SECOND)
+/* After it has moved, for each place: the pace of a fast queue, or a part of the pace seen, which
+ * may be that of one long command.  Where the queue stands again, half the time for which it has
+ * stood: so a short halt costs a short time, and does not make those behind slow. */
+#define LOOK_PER_MOVING_PLACE (SECOND * 3 / 100)
+enum { LOOK_PART_OF_PACE = 16, LOOK_PART_OF_HALT = 2 };
 
 /* Return the time between two signs of life, with each of which comes a look: at most six a minute,
  * if the lease leaves five seconds for a second and a third try; else two in a lease.  Several
@@ -38,21 +44,35 @@ static int64_t between_signs(int64_t lease)
 	return time + spread(time / 10);
 }
 
-/* Return the time until a waiter looks that nobody tells of its turn.  If the queue has moved since
- * the last look, it may be a fast one: the next look comes soon, and later ones after three times
- * as long each, until it moves again. */
+/* Note whether the queue has moved since the last look. */
+static void watch_pace(struct pg_lock *lock)
+{
+	int64_t now = clock_boottime();
+
+	if (lock->seen_before > lock->before) {
+		if (lock->moved != 0)
+			lock->pace = (now - lock->moved) / (lock->seen_before - lock->before);
+		lock->moved = now;
+	}
+	lock->seen_before = lock->before;
+}
+
+/* Return the time until a waiter looks that nobody tells of its turn.  Where each look needs a
+ * session of its own, it looks half as often. */
 static int64_t until_look(struct pg_lock *lock)
 {
-	int64_t most = earlier((lock->before + 1) * LOOK_PER_PLACE, LOOK_MOST);
+	int64_t place = lock->before + 1;
+	int64_t pause = earlier(place * LOOK_PER_PLACE, LOOK_BASE + place * LOOK_PER_FAR_PLACE);
 
-	if (lock->presence == PG_COMES_BY)
-		most *= 2;
-	if (lock->seen_before > lock->before)
-		lock->pause = LOOK_LEAST * (lock->before + 1);
-	else
-		lock->pause = lock->pause == 0 ? most : earlier(3 * lock->pause, most);
-	lock->seen_before = lock->before;
-	return spread(earlier(lock->pause, most));
+	watch_pace(lock);
+	pause = earlier(pause, LOOK_MOST);
+	if (lock->moved != 0) {
+		int64_t halt = clock_boottime() - lock->moved;
+		int64_t each = later(LOOK_PER_MOVING_PLACE, lock->pace / LOOK_PART_OF_PACE);
+
+		pause = earlier(pause, later(place * each, halt / LOOK_PART_OF_HALT));
+	}
+	return spread(lock->presence == PG_COMES_BY ? 2 * pause : pause);
 }
 
 /* Others are before us, and we shall hear of our turn, or look for it: nothing is to be decided.
