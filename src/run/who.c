@@ -20,6 +20,7 @@
 #include "report/text.h"
 #include "run/notes.h"
 #include "run/who.h"
+#include "sys/deadline.h"
 
 enum {
 	USER_COLUMNS = 8,
@@ -263,7 +264,7 @@ static bool was_deleted(const char *label, char path[PATH_MAX])
 static pid_t named_in_file(const char *label)
 {
 	struct lock_spec spec = {.name = label, .method = method_named("link")};
-	struct search_terms terms = SEARCH_BRIEFLY;
+	struct search_terms terms = {.list_use = LIST_NEVER, .deadline = deadline_never()};
 	struct owners found;
 	struct error error;
 	pid_t pid = 0;
