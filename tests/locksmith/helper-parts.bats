@@ -76,6 +76,35 @@ says() {
 	[ $found -gt 0 ] || skip "no library here loads GnuTLS"
 }
 
+# offers yes|no WORD: so the manual has it, and $scheme's helper says WORD in its first line, or does not.
+offers() {
+	local said=no
+	[[ " $offer " != *" $2 "* ]] || said=yes
+	[ "$1" = "$said" ] || { echo "$scheme, $2: the manual says $1, the helper: $offer"; false; }
+}
+
+@test "the table of servers in the manual: order, -s, -j and tokens are what each helper offers" {
+	local scheme schemes order both token rest offer seen=0
+	export AWS_EC2_METADATA_DISABLED=true
+	sed -n '/^\.SH WHICH ONE/,/^\.TE/p' "$SOURCE/man/semlock-servers.7" | awk -F'\t' 'NF == 6 && $1 != ""' >table
+	[ "$(wc -l <table)" -eq 6 ]
+	while IFS=$'\t' read -r schemes order both token rest; do
+		for scheme in ${schemes//,/ }; do
+			[ -x "$LOCKSMITH_DIR/semlock-locksmith-$scheme" ] || continue # this build is without it
+			offer=$("$LOCKSMITH_DIR/semlock-locksmith-$scheme" --no-wait "$scheme://127.0.0.1:1/x" </dev/null 2>&1 | head -n 1)
+			[[ $offer == "LOCKSMITH 2"* ]] || { echo "$scheme: $offer ($rest)"; false; }
+			offers "$order" order
+			offers "$both" shared
+			offers "$both" slots
+			offers "$token" token
+			seen=$((seen + 1))
+		done
+	done <table
+	[ $seen -gt 0 ] || skip "built without the network methods"
+	scheme=demo offer=$("$SOURCE/contrib/locksmith-demo" --no-wait demo:///nowhere/x </dev/null | head -n 1)
+	[ "$offer" = "LOCKSMITH 2" ] || { echo "demo: $offer"; false; }
+}
+
 @test "a test of the locksmith that hangs is ended, and has failed" {
 	printf '%s\n' "load '$BATS_TEST_DIRNAME/../lib/locksmith'" 'setup() { watch_over; }' 'teardown() { watched; }' \
 		'@test "hangs" {' 'sleep 1000' '}' >hangs.bats

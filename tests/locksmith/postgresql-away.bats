@@ -231,8 +231,8 @@ later() {
 
 # names: the resolver of slow_names.c, for what is started from here on; LOCK is a lock's URL with a name for a host.
 names() {
-	"${CC:-cc}" -I "$LOCKSMITH_DIR" -D_GNU_SOURCE -shared -fPIC -o names.so "$SOURCE/tests/lib/slow_names.c" 2>/dev/null ||
-		skip "no compiler"
+	command -v "${CC:-cc}" >/dev/null || skip "no compiler"
+	"${CC:-cc}" -I "${CONFIG%/*}" -D_GNU_SOURCE -shared -fPIC -o names.so "$SOURCE/tests/lib/slow_names.c"
 	if under_valgrind || [ "$("$SEMLOCK" --version)" != "$(LD_PRELOAD=$PWD/names.so "$SEMLOCK" --version 2>&1)" ]; then
 		skip "no LD_PRELOAD with this build"
 	fi
