@@ -58,11 +58,12 @@ static void watch_pace(struct pg_lock *lock)
 }
 
 /* Return the time until a waiter looks that nobody tells of its turn.  Where each look needs a
- * session of its own, it looks half as often. */
+ * session of its own, those in front look half as often; the others have to know in time, too. */
 static int64_t until_look(struct pg_lock *lock)
 {
-	int64_t place = lock->before + 1;
-	int64_t pause = earlier(place * LOOK_PER_PLACE, LOOK_BASE + place * LOOK_PER_FAR_PLACE);
+	int64_t place = lock->before + 1, slower = lock->presence == PG_COMES_BY ? 2 : 1;
+	int64_t soon = slower * place * LOOK_PER_PLACE;
+	int64_t pause = earlier(soon, slower * LOOK_BASE + place * LOOK_PER_FAR_PLACE);
 
 	watch_pace(lock);
 	pause = earlier(pause, LOOK_MOST);
@@ -70,9 +71,9 @@ static int64_t until_look(struct pg_lock *lock)
 		int64_t halt = clock_boottime() - lock->moved;
 		int64_t each = later(LOOK_PER_MOVING_PLACE, lock->pace / LOOK_PART_OF_PACE);
 
-		pause = earlier(pause, later(place * each, halt / LOOK_PART_OF_HALT));
+		pause = earlier(pause, later(slower * place * each, halt / LOOK_PART_OF_HALT));
 	}
-	return spread(lock->presence == PG_COMES_BY ? 2 * pause : pause);
+	return spread(pause);
 }
 
 /* Others are before us, and we shall hear of our turn, or look for it: nothing is to be decided.
