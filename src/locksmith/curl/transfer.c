@@ -12,10 +12,15 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/curl/transfer.h"
 
-/* While an answer is waited for: the longest time between two turns of the loop, in ms, and how
- * many turns in a second show that this process has the processor when it needs it. */
-#define TURN_MS 20
-#define TURNS 10
+/* While an answer is waited for: the time between two turns of the loop, shortly after an event and
+ * at most, in ms.  Of hundreds of waiters at a slow server, turns of 20 ms each would keep a
+ * processor busy, perhaps the server's. */
+#define FIRST_TURN_MS 20
+#define LONGEST_TURN_MS 500
+
+/* A process that has the processor when it needs it is not later than this at the end of a turn, on
+ * average. */
+#define LATE (80 * MILLISECOND)
 
 static CURLM *multi;
 static int64_t last_event; /* on clock_boottime()'s clock */
@@ -119,7 +124,7 @@ static bool either(const bool *flag, const bool *other)
 
 /* One turn of the loop: drive all transfers, then wait for an event, for LONGEST ms at most:
  * libcurl 7.88 can keep what it has read of an answer over HTTP/2 until it is called again, and no
- * descriptor tells of that. */
+ * descriptor tells of that.  What it keeps came with an event, so turns may be longer later. */
 static void turn(int64_t until, int longest, const bool *flag, const bool *other)
 {
 	struct curl_waitfd also[2];
@@ -152,23 +157,39 @@ static void idle_turn(int64_t until, const bool *flag, const bool *other)
 void transfer_start(struct transfer *transfer)
 {
 	transfer->ended = false;
-	transfer->server_hung_up = transfer->late = transfer->starved = false;
+	transfer->server_hung_up = transfer->starved = false;
+	transfer->connected = transfer->late = false;
 	transfer->running = true;
 	transfer->error[0] = '\0';
 	curl_multi_add_handle(multi, transfer->easy);
 }
 
+/* The longest time in ms for the next turn, that long after the last event. */
+static int answer_turn(int64_t since)
+{
+	int64_t ms = since / 4 / MILLISECOND;
+
+	if (ms < FIRST_TURN_MS)
+		return FIRST_TURN_MS;
+	return ms < LONGEST_TURN_MS ? (int)ms : LONGEST_TURN_MS;
+}
+
 void transfer_drive(struct transfer *transfer, int64_t limit, int64_t until, const bool *abort)
 {
-	int64_t began = clock_boottime(), now = began, turns = 0;
+	int64_t began = clock_boottime(), now = began;
+	int64_t stalled = 0; /* time in which this process had no processor */
 
+	last_event = began;
 	while (now < until && !either(&transfer->ended, abort) &&
-	       (now - began < limit || turns * SECOND < limit * TURNS)) {
-		turn(until, TURN_MS, &transfer->ended, abort);
-		turns++;
+	       now - began - (stalled > 0 ? stalled : 0) < limit) {
+		int longest = answer_turn(now - last_event);
+		int64_t due = earlier(now + longest * MILLISECOND, until);
+
+		turn(until, longest, &transfer->ended, abort);
 		now = clock_boottime();
+		stalled += (now > due ? now - due : 0) - LATE;
 	}
-	transfer->starved = turns * SECOND < (now - began) * TURNS;
+	transfer->starved = stalled > 0;
 }
 
 void transfer_cut(struct transfer *transfer)
@@ -180,7 +201,8 @@ void transfer_cut(struct transfer *transfer)
 	curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
 	curl_multi_remove_handle(multi, transfer->easy);
 	transfer->running = false;
-	transfer->late = connected > 0 || transfer->starved;
+	transfer->connected = connected > 0;
+	transfer->late = transfer->connected || transfer->starved;
 	snprintf(transfer->error, sizeof transfer->error, "no answer in time%s",
 	    transfer->starved ? ": this machine is too busy" : "");
 }
@@ -188,7 +210,7 @@ void transfer_cut(struct transfer *transfer)
 CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abort)
 {
 	transfer_start(transfer);
-	transfer_drive(transfer, INT64_MAX / TURNS, until, abort);
+	transfer_drive(transfer, INT64_MAX, until, abort);
 	transfer_cut(transfer);
 	return transfer->ended ? transfer->result : CURLE_OPERATION_TIMEDOUT;
 }

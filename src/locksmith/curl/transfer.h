@@ -12,9 +12,10 @@ struct transfer {
 	bool running;
 	bool ended; /* it ran and is over; result is its outcome */
 	CURLcode result;
-	bool cut_off;        /* at its end the connection was closed, or there was none */
-	bool starved;        /* this process had too little processor time to hear of an answer */
-	bool late;           /* it was cut short, though the server was reached, or may have been */
+	bool cut_off;   /* at its end the connection was closed, or there was none */
+	bool starved;   /* this process had too little processor time to hear of an answer */
+	bool connected; /* it was cut short on a connection */
+	bool late;      /* the same, or it may have been connected without us knowing: starved */
 	bool server_hung_up; /* after transfer_note_hang_up: the server has closed the connection */
 	char error[CURL_ERROR_SIZE]; /* libcurl's message for the result */
 };
@@ -24,9 +25,8 @@ struct transfer {
 int transfer_open(struct transfer *transfer);
 
 /* Drive TRANSFER, which was started, until it ends, a background transfer has set *ABORT (NULL:
- * none can), or LIMIT ns have passed; but then not before the loop has turned ten times in each
- * second of LIMIT: on a busy machine an answer may be there that this process had no processor time
- * to read. Returns at the moment UNTIL in any case. */
+ * none can), or LIMIT ns have passed.  Time for which this process had no processor does not count:
+ * an answer may be there that it could not read.  Returns at the moment UNTIL in any case. */
 void transfer_drive(struct transfer *transfer, int64_t limit, int64_t until, const bool *abort);
 
 /* End TRANSFER, if it runs still: TRANSFER->error says what did not come in time. */
