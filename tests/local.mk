@@ -169,6 +169,7 @@ NETWORK_BATS = \
 	tests/locksmith/helper-etcd-queue.bats \
 	tests/locksmith/helper-etcd-lease.bats \
 	tests/locksmith/helper-etcd-late.bats \
+	tests/locksmith/helper-etcd-busy.bats \
 	tests/locksmith/helper-etcd-faults.bats \
 	tests/locksmith/helper-etcd-login.bats \
 	tests/locksmith/etcd.bats \
@@ -319,7 +320,7 @@ tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
 	src/locksmith/common/loop.c src/locksmith/common/options.c src/locksmith/common/protocol.c src/sys/deadline.c src/locksmith/common/url.c \
 	src/report/error.c src/report/text.c src/locksmith/curl/buffer.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_wire.c src/locksmith/etcd/protobuf.c \
 	src/locksmith/ftp/listing.c
-EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/helper-ftp.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/remote-postgresql.bash tests/lib/radosgw.bash tests/lib/servers/between.py tests/lib/servers/relay.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash tests/lib/servers/redis.bash tests/lib/servers/s3.bash tests/lib/servers/s3.py tests/lib/servers/ssh.bash \
+EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/helper-ftp.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/remote-postgresql.bash tests/lib/radosgw.bash tests/lib/servers/between.py tests/lib/servers/relay.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/full_queue.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash tests/lib/servers/redis.bash tests/lib/servers/s3.bash tests/lib/servers/s3.py tests/lib/servers/ssh.bash \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py tests/lib/engine.py
 

@@ -18,6 +18,7 @@
 /* before the first answer there is no lease that could end */
 #define FIRST_TIMEOUT (5 * SECOND / 2)
 #define FIRST_ANSWER (10 * SECOND)
+#define MOST_PATIENCE (30 * SECOND)
 #define PAUSE (SECOND / 5)
 #define LONG_LEASE (60 * SECOND) /* more are revoked at the release */
 #define LONGEST_URL 6000
@@ -241,6 +242,10 @@ static enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error
 	int held;
 
 	etcd_watch_stop(&lock->watch); /* that of our predecessor */
+	/* A renewal has a third of the lease, in which a lost answer is to be asked for again. */
+	lock->rpc.timeouts.most = lock->ttl / 3;
+	lock->rpc.timeouts.most_silent = lock->rpc.timeouts.usual;
+	lock->rpc.patience = earlier(lock->rpc.patience, lock->rpc.timeouts.most);
 	lock->rpc.abort = &lock->watch.deleted;
 	held = renewal_hold(&renewal, lock->token, lock->slot, error);
 	lock->rpc.abort = NULL;
@@ -262,18 +267,42 @@ static enum engine_outcome etcd_take(struct etcd_lock *lock, struct error *error
 	return outcome;
 }
 
+/* How long an endpoint may take for an answer, before the next one, or the same, is asked. */
+static void set_timeouts(struct etcd_timeouts *timeouts, const struct etcd_lock *lock)
+{
+	const struct options *options = lock->options;
+
+	timeouts->usual = earlier(lock->ttl / 6, MOST_ENDPOINT_TIMEOUT);
+	if (timeouts->usual < LEAST_ENDPOINT_TIMEOUT)
+		timeouts->usual = LEAST_ENDPOINT_TIMEOUT;
+	timeouts->first = timeouts->usual > FIRST_TIMEOUT ? timeouts->usual : FIRST_TIMEOUT;
+	if (options->no_wait) { /* a silent endpoint leaves time for the others */
+		timeouts->first = earlier(timeouts->first,
+		    (options->answer_by - clock_boottime()) / options->url.hosts);
+		timeouts->usual = earlier(timeouts->usual, timeouts->first);
+		return;
+	}
+	/* A waiter has the time that a busy server, or a busy machine, takes. */
+	if (options->url.hosts == 1)
+		timeouts->first = FIRST_ANSWER;
+	timeouts->most = timeouts->most_silent = MOST_PATIENCE;
+}
+
 static struct etcd_lock the_lock; /* too large for the stack */
 
 static enum engine_outcome etcd_run(const struct options *options, struct error *error)
 {
 	static bool ran; /* and was not lucky */
 	struct etcd_lock *lock = &the_lock;
-	int64_t endpoint_timeout, first_timeout;
 
 	/* Most of it is room for a long request, a token, sixteen endpoints: pages that are never
 	 * written, and cost no memory as long as no zeros are written either. */
-	if (ran)
+	if (ran) {
+		bool connected = lock->rpc.connected;
+
 		memset(lock, 0, sizeof *lock);
+		lock->rpc.connected = connected;
+	}
 	ran = true;
 	lock->options = options;
 	lock->ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL;
@@ -283,21 +312,10 @@ static enum engine_outcome etcd_run(const struct options *options, struct error 
 		    "--stale is not for etcd: leases (--ttl) end by themselves");
 		return ENGINE_FAILED;
 	}
-	endpoint_timeout = lock->ttl / 6 > LEAST_ENDPOINT_TIMEOUT
-	                       ? earlier(lock->ttl / 6, MOST_ENDPOINT_TIMEOUT)
-	                       : LEAST_ENDPOINT_TIMEOUT;
 	snprintf(lock->name, sizeof lock->name, "%s", options->url.path);
 	etcd_queue_init(&lock->queue, lock->name, lock->options);
-	first_timeout = endpoint_timeout > FIRST_TIMEOUT ? endpoint_timeout : FIRST_TIMEOUT;
-	/* A waiter has the time that a busy server, or a busy machine, takes. */
-	if (!options->no_wait && options->url.hosts == 1)
-		first_timeout = FIRST_ANSWER;
-	if (options->no_wait) { /* a silent endpoint leaves time for the others */
-		first_timeout = earlier(first_timeout,
-		    (options->answer_by - clock_boottime()) / options->url.hosts);
-		endpoint_timeout = earlier(endpoint_timeout, first_timeout);
-	}
-	if (etcd_rpc_open(&lock->rpc, &options->url, first_timeout, endpoint_timeout,
+	set_timeouts(&lock->rpc.timeouts, lock);
+	if (etcd_rpc_open(&lock->rpc, &options->url,
 		earlier(clock_boottime() + FIRST_ANSWER, options->answer_by)) != ETCD_OK) {
 		*error = lock->rpc.error;
 		return ENGINE_FAILED;

@@ -17,10 +17,13 @@ enum lease_field {
 	KEPT_SECONDS = 3
 };
 
-/* Get a lease, and set lock->ttl, which the server may make longer. */
-static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t until)
+#define LONGER 4 /* a long lease is so many times as long as one that holds the lock */
+
+/* Get a lease of TTL, in nanoseconds, which the server may make longer. */
+static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t ttl,
+    int64_t until)
 {
-	int64_t sent = clock_boottime(), asked = (lock->ttl + SECOND - 1) / SECOND, seconds;
+	int64_t sent = clock_boottime(), asked = (ttl + SECOND - 1) / SECOND, seconds;
 	enum etcd_reply reply;
 
 	*lease = (struct etcd_lease){.id = 0};
@@ -35,11 +38,38 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 		return error_plain(&lock->rpc.error, ERROR_UNAVAILABLE,
 		    "the server granted no lease");
 	}
-	lock->ttl = seconds * SECOND;
+	lease->ttl = seconds * SECOND;
 	/* If a reply was lost the request was repeated: the lease may begin at any of them; count
 	 * from the first. */
-	lease->end = sent + lock->ttl;
+	lease->end = sent + lease->ttl;
 	return ETCD_OK;
+}
+
+/* Get a lease that may hold the lock. */
+static enum etcd_reply get_own_lease(struct etcd_lock *lock, struct etcd_lease *lease,
+    int64_t until)
+{
+	enum etcd_reply reply = get_lease(lock, lease, lock->ttl, until);
+
+	if (reply == ETCD_OK)
+		lock->ttl = lease->ttl;
+	return reply;
+}
+
+/* An answer took a twelfth of a lease, or did not come in time. */
+static bool is_slow(const struct etcd_lock *lock)
+{
+	return lock->rpc.patience > lock->ttl / 3;
+}
+
+static enum etcd_reply get_long_lease(struct etcd_lock *lock, struct etcd_lease *lease,
+    int64_t until)
+{
+	int64_t ttl = earlier(LONGER * lock->ttl, LONGEST_SECONDS * SECOND);
+	enum etcd_reply reply = get_lease(lock, lease, ttl, until);
+
+	lease->place_only = true;
+	return reply;
 }
 
 enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until)
@@ -55,7 +85,9 @@ enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until)
 	lock->number[0] = '\0';
 	lock->next.id = 0;
 	lock->unsure = false;
-	reply = get_lease(lock, &lock->lease, until);
+	reply = is_slow(lock) ? ETCD_OK : get_own_lease(lock, &lock->lease, until);
+	if (reply == ETCD_OK && is_slow(lock))
+		reply = get_long_lease(lock, &lock->lease, until);
 	if (reply == ETCD_OK)
 		snprintf(lock->key, sizeof lock->key, "%s/%s%016" PRIx64, lock->name, part,
 		    (uint64_t)lock->lease.id);
@@ -67,16 +99,18 @@ static enum etcd_reply keep_lease(struct etcd_lock *lock, struct etcd_lease *lea
 	int64_t sent = clock_boottime(), seconds;
 	enum etcd_reply reply;
 
-	lease->renewed = true;
+	lease->place_only = true;
 	protobuf_int(etcd_rpc_begin(&lock->rpc), LEASE_ID, lease->id);
 	reply = etcd_rpc_call(&lock->rpc, ETCD_KEEPALIVE, until);
 	if (reply != ETCD_OK)
 		return reply;
 	/* The reply about an ended lease has no TTL. */
 	seconds = protobuf_number(lock->rpc.answer, KEPT_SECONDS);
-	if (seconds <= 0)
+	if (seconds <= 0) {
+		lease->id = 0;
 		return ETCD_GONE;
-	lease->end = sent + (seconds < lock->ttl / SECOND ? seconds * SECOND : lock->ttl);
+	}
+	lease->end = sent + (seconds < lease->ttl / SECOND ? seconds * SECOND : lease->ttl);
 	return ETCD_OK;
 }
 
@@ -132,12 +166,13 @@ static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *requ
 	etcd_wire_put(request, branch, lock->key, value, lock->lease.id);
 }
 
-/* If the lock is free: the holder's key at once.  A slot has no number before the look. */
+/* If the lock is free: the holder's key at once, unless its lease is for a place only.
+ * A slot has no number before the look. */
 static void enter_or_queue(struct etcd_lock *lock, struct protobuf_out *request)
 {
 	struct etcd_wire_opened inner;
 
-	if (lock->options->mode == LEASE_SLOTS) {
+	if (lock->options->mode == LEASE_SLOTS || lock->lease.place_only) {
 		look_and_put(lock, request, TXN_SUCCESS);
 		return;
 	}
@@ -171,7 +206,7 @@ static void note_found(struct etcd_lock *lock)
 	etcd_wire_first(lock->rpc.answer, 0, &key);
 	lock->revision = key.made;
 	lock->put = key.put;
-	if (key.lease == lock->lease.id && etcd_queue_holds(&key, false))
+	if (key.lease == lock->lease.id && !lock->lease.place_only && etcd_queue_holds(&key, false))
 		lock->token = key.put;
 }
 
@@ -190,6 +225,8 @@ enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int
 	enter_or_queue(lock, request);
 	etcd_wire_range(request, TXN_FAILURE, &(struct etcd_wire_range){.key = lock->key});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
+	if (reply == ETCD_GONE)
+		lock->lease.id = 0; /* not to be revoked */
 	if (reply != ETCD_OK)
 		return reply;
 	done = etcd_wire_succeeded(lock->rpc.answer);
@@ -298,10 +335,10 @@ static enum etcd_reply lease_to_enter(struct etcd_lock *lock, struct etcd_lease 
 	enum etcd_reply reply = ETCD_OK;
 
 	*lease = lock->lease;
-	if (!lease->renewed && lease->end >= half)
+	if (!lease->place_only && lease->end >= half)
 		return ETCD_OK;
 	if (lock->next.id == 0 || lock->next.end < half)
-		reply = get_lease(lock, &lock->next, until);
+		reply = get_own_lease(lock, &lock->next, until);
 	*lease = lock->next;
 	return reply;
 }
@@ -342,7 +379,7 @@ static void name_command(struct etcd_lock *lock)
 
 enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until)
 {
-	enum etcd_reply reply = lock->unsure ? ETCD_OK : get_lease(lock, &lock->next, until);
+	enum etcd_reply reply = lock->unsure ? ETCD_OK : get_own_lease(lock, &lock->next, until);
 
 	name_command(lock);
 	return reply == ETCD_OK ? put_under(lock, etcd_rpc_begin(&lock->rpc), lock->next, until)
@@ -379,7 +416,6 @@ static enum etcd_reply keep_next(struct etcd_lock *lock, int64_t until)
 
 	if (reply != ETCD_GONE)
 		return reply;
-	lock->next.id = 0;
 	lock->unsure = false;
 	return ETCD_OK;
 }

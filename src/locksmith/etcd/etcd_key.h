@@ -26,6 +26,10 @@
  * if it was never renewed.  The revision of the put is the fencing token: a key that was made early
  * may be held late. A crash of all clients leaves keys that go one ttl after the last renewal.
  *
+ * A server that is so busy that many of its answers take a good part of a lease loses the places of
+ * waiters, which come back, and are the more work for it. There a waiter has a lease of four times
+ * the time for its place.
+ *
  * A member of the cluster that stood still may carry a put out late, behind a newer one, and would
  * take the key back to an older lease.  So each put has the condition that the key was last put at
  * the revision that we know: of those that are sent with one revision, a single one is carried out.
@@ -42,9 +46,12 @@
 #include "locksmith/etcd/etcd_rpc.h"
 
 struct etcd_lease {
-	int64_t id;   /* 0: none */
-	int64_t end;  /* clock_boottime(); not before, unless it was renewed */
-	bool renewed; /* or perhaps so: it can end early, and holds no lock */
+	int64_t id;  /* 0: none */
+	int64_t ttl; /* nanoseconds, as the server granted it */
+	int64_t end; /* clock_boottime(); not before, unless it was renewed */
+	/* it is for a place in the queue, and holds no lock: it was renewed, or perhaps so, and can
+	 * end early, or is a long one */
+	bool place_only;
 };
 
 struct etcd_lock {
@@ -52,7 +59,7 @@ struct etcd_lock {
 	char name[600];
 	struct etcd_rpc rpc;
 	struct etcd_watch watch;
-	int64_t ttl;             /* nanoseconds, as the server granted it */
+	int64_t ttl;             /* of a lease that holds the lock */
 	struct etcd_lease lease; /* of our key */
 	/* that our key is to be put under; it may be already, if the answer was lost */
 	struct etcd_lease next;
@@ -69,7 +76,7 @@ struct etcd_lock {
 	struct etcd_place place;
 };
 
-/* Get a lease for a new key of ours. */
+/* Get a lease for a new key of ours, a long one if the server is slow. */
 enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until);
 
 /* Renew the lease of a waiter: OK, or GONE, or SILENT. */

@@ -14,6 +14,7 @@
 #define LONGEST_EVENT ((size_t)1024 * 1024)
 #define NO_MESSAGE "the answer is no gRPC message, or is too long"
 #define PAUSE (150 * MILLISECOND) /* when all endpoints have been tried */
+#define ANSWER_SPREAD 4           /* the next answer may take so many times as long as the last */
 
 /* The numbers of the fields: etcd's rpc.proto and kv.proto. */
 enum watch_request { CREATE = 1, WATCH_KEY = 1, WATCH_END = 2, WATCH_SINCE = 3, WATCH_FILTER = 5 };
@@ -34,7 +35,12 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 
 	snprintf(rpc->failed[rpc->current], sizeof rpc->failed[0], "%s", text);
 	rpc->away = rpc->away || mends;
-	rpc->slow = rpc->slow || (!rpc->call.transfer.ended && rpc->call.transfer.late);
+	if (!rpc->call.transfer.ended) {
+		rpc->connected = rpc->connected || rpc->call.transfer.connected;
+		/* A server whose queue of connections is full is as silent as one that is not
+		 * there: it is known by the connection that was made before. */
+		rpc->slow = rpc->slow || rpc->connected || rpc->call.transfer.late;
+	}
 	for (unsigned int i = 0; i < rpc->url->hosts && used < sizeof all; i++)
 		if (rpc->failed[i][0] != '\0')
 			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s%s%s",
@@ -84,6 +90,16 @@ static enum meaning meaning_of(const struct grpc_call *call)
 	return MEANS_NO_MORE;
 }
 
+/* TIME was not enough for an answer. */
+static void be_more_patient(struct etcd_rpc *rpc, int64_t time)
+{
+	int64_t doubled = 2 * (time > SECOND / 2 ? time : SECOND / 2);
+	int64_t longer = earlier(doubled, rpc->timeouts.most_silent);
+
+	if (rpc->patience < longer)
+		rpc->patience = longer;
+}
+
 /* Fill the error that a refusal of etcd's means. */
 static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 {
@@ -131,6 +147,7 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 		return error_plain(&rpc->error, ERROR_UNAVAILABLE, "%s", text);
 	}
 	/* No leader, timed out, overloaded: try the next endpoint, or the same one later. */
+	be_more_patient(rpc, rpc->patience);
 	return etcd_failure(rpc, text, true);
 }
 
@@ -172,7 +189,7 @@ static const char *why_ended(const struct etcd_rpc *rpc, const char *error)
 }
 
 /* No answer came.  A TLS error is no temporary one. */
-static enum etcd_reply no_answer(struct etcd_rpc *rpc)
+static void no_answer(struct etcd_rpc *rpc)
 {
 	const struct transfer *transfer = &rpc->call.transfer;
 	CURLcode result = transfer->ended ? transfer->result : CURLE_OPERATION_TIMEDOUT;
@@ -193,7 +210,7 @@ static enum etcd_reply no_answer(struct etcd_rpc *rpc)
 		snprintf(line, sizeof line, "%.60s (without TLS: etcd://)", error);
 		error = line;
 	}
-	return etcd_failure(rpc, error,
+	etcd_failure(rpc, error,
 	    result != CURLE_WRITE_ERROR && result != CURLE_SSL_CONNECT_ERROR &&
 		result != CURLE_PEER_FAILED_VERIFICATION && result != CURLE_SSL_CACERT_BADFILE &&
 		result != CURLE_SSL_CERTPROBLEM);
@@ -220,26 +237,40 @@ static void prepare(const struct etcd_rpc *rpc, struct grpc_call *call, const ch
 	grpc_prepare(call, rpc->base[rpc->current], method, rpc->token, request);
 }
 
+static int64_t answer_limit(const struct etcd_rpc *rpc)
+{
+	int64_t limit = rpc->reached ? rpc->timeouts.usual : rpc->timeouts.first;
+
+	return limit > rpc->patience ? limit : rpc->patience;
+}
+
 /* One endpoint, once. */
 static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
     struct protobuf_out *request, int64_t until)
 {
+	int64_t began = clock_boottime(), limit = answer_limit(rpc);
 	int http;
 
 	prepare(rpc, &rpc->call, method, request);
-	grpc_run(&rpc->call, rpc->reached ? rpc->endpoint_timeout : rpc->first_timeout, until,
-	    rpc->abort);
+	grpc_run(&rpc->call, limit, until, rpc->abort);
 	http = grpc_http(&rpc->call);
-	if (http == 0)
-		return no_answer(rpc);
+	if (http == 0) {
+		no_answer(rpc);
+		if (rpc->connected && clock_boottime() - began >= limit)
+			be_more_patient(rpc, limit);
+		return ETCD_SILENT;
+	}
 	if (rpc->call.status == GRPC_NONE)
 		return foreign_reply(rpc, http);
 	if (rpc->call.status == GRPC_OK && !grpc_answer(&rpc->call, &rpc->answer))
 		return etcd_failure(rpc, NO_MESSAGE, false);
-	rpc->reached = true;
+	rpc->connected = rpc->reached = true;
 	if (found_proxy(rpc, method))
 		return ask_endpoint(rpc, method, request, until);
-	return rpc->call.status == GRPC_OK ? ETCD_OK : refusal_reply(rpc);
+	if (rpc->call.status != GRPC_OK)
+		return refusal_reply(rpc);
+	rpc->patience = earlier(ANSWER_SPREAD * (clock_boottime() - began), rpc->timeouts.most);
+	return ETCD_OK;
 }
 
 /* A login lapses with a restart of the server, or after some minutes without use; one that was not
@@ -252,6 +283,12 @@ static bool must_log_in(const struct etcd_rpc *rpc)
 		return false;
 	return rpc->call.status == GRPC_UNAUTHENTICATED || meaning == LOGIN_LAPSED ||
 	       meaning == NEEDS_LOGIN;
+}
+
+/* The time until all endpoints are asked again: the slower they are, the longer. */
+static int64_t pause_of(const struct etcd_rpc *rpc)
+{
+	return rpc->patience / 4 > PAUSE ? rpc->patience / 4 : PAUSE;
 }
 
 static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
@@ -279,10 +316,10 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
 			return reply;
 		etcd_rpc_rotate(rpc);
 		if (tries % rpc->url->hosts == 0) {
-			/* No endpoint was ever reached: a wrong address, most likely. */
-			if (!rpc->reached && !rpc->slow)
+			/* There was never a connection: a wrong address, most likely. */
+			if (!rpc->connected && !rpc->slow)
 				return ETCD_FATAL;
-			transfer_pause(earlier(until, clock_boottime() + PAUSE));
+			transfer_pause(earlier(until, clock_boottime() + spread(pause_of(rpc))));
 		}
 		if (clock_boottime() >= until)
 			return ETCD_SILENT;
@@ -411,12 +448,9 @@ static void make_endpoints(struct etcd_rpc *rpc)
 	rpc->current = (unsigned int)getpid() % rpc->url->hosts;
 }
 
-enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout,
-    int64_t endpoint_timeout, int64_t until)
+enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t until)
 {
 	rpc->url = url;
-	rpc->first_timeout = first_timeout;
-	rpc->endpoint_timeout = endpoint_timeout;
 	make_endpoints(rpc);
 	if ((curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) == 0)
 		return error_plain(&rpc->error, ERROR_UNAVAILABLE,
@@ -480,7 +514,7 @@ void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const stru
 	watch->call.hear = watch_hear;
 	watch->call.data = watch;
 	curl_easy_setopt(watch->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS,
-	    (long)(rpc->endpoint_timeout / MILLISECOND));
+	    (long)(answer_limit(rpc) / MILLISECOND));
 	grpc_start(&watch->call);
 }
 

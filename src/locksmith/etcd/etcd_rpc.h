@@ -29,20 +29,31 @@ enum etcd_reply {
 	ETCD_FATAL = -1 /* another try is of no use: error is filled */
 };
 
+/* The time that an endpoint may take for an answer, in nanoseconds: of a slow one more than usual,
+ * as a request that is broken off and sent again is more work for it. */
+struct etcd_timeouts {
+	int64_t first; /* as long as none has answered */
+	int64_t usual;
+	int64_t most;        /* after answers that took long */
+	int64_t most_silent; /* after some that did not come in time: each doubles the time */
+};
+
 struct etcd_rpc {
 	const struct url *url;
 	char base[URL_HOSTS][300];
 	char failed[URL_HOSTS][200]; /* what failed at each endpoint in this call; "": nothing */
 	bool away;                   /* an endpoint may answer later */
-	bool slow;                   /* one was reached and has not answered yet */
-	unsigned int current;        /* the endpoint that is asked first */
+	/* one is silent that was connected to, now or before, or perhaps was */
+	bool slow;
+	unsigned int current; /* the endpoint that is asked first */
 	struct grpc_call call;
 	char token[2000]; /* of the login; "": none */
 	struct login login;
-	/* with one endpoint, before and after the first answer; nanoseconds */
-	int64_t first_timeout, endpoint_timeout;
-	bool reached; /* an endpoint has answered */
-	bool unsure;  /* the last call, refused in the end, may have been done by an earlier try */
+	struct etcd_timeouts timeouts;
+	int64_t patience; /* the time for the next answer, where that is more, in nanoseconds */
+	bool connected;   /* to an endpoint, at any time */
+	bool reached;     /* an endpoint has answered */
+	bool unsure; /* the last call, refused in the end, may have been done by an earlier try */
 	/* an endpoint is etcd's grpc-proxy: the request of a keepalive stays open until its
 	 * answer */
 	bool proxy;
@@ -52,11 +63,9 @@ struct etcd_rpc {
 	struct error error;
 };
 
-/* Prepare RPC, which is all zero, and log in until that moment if a user is named.  OK, or error is
- * filled.  An endpoint may take first_timeout for its answer as long as none has answered, and
- * endpoint_timeout then; nanoseconds. */
-enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t first_timeout,
-    int64_t endpoint_timeout, int64_t until);
+/* Prepare RPC, which is all zero but for its timeouts and CONNECTED, and log in until that moment
+ * if a user is named.  OK, or error is filled. */
+enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t until);
 
 /* Begin the request of the next call, and return it. */
 struct protobuf_out *etcd_rpc_begin(struct etcd_rpc *rpc);

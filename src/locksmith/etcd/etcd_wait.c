@@ -8,6 +8,7 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/etcd/etcd_key.h"
 #include "locksmith/etcd/etcd_wait.h"
+#include "protocol/lease_schedule.h"
 
 #define FIRST_ANSWER (10 * SECOND)
 #define TRIES_NO_WAIT 5
@@ -17,9 +18,11 @@
 
 static int64_t answer_by(const struct etcd_lock *lock)
 {
-	int64_t usual = lock->ttl / 3 > FIRST_ANSWER ? lock->ttl / 3 : FIRST_ANSWER;
+	int64_t time = lock->ttl / 3 > FIRST_ANSWER ? lock->ttl / 3 : FIRST_ANSWER;
 
-	return earlier(clock_boottime() + usual, lock->options->answer_by);
+	if (time < lock->rpc.patience)
+		time = lock->rpc.patience;
+	return earlier(clock_boottime() + time, lock->options->answer_by);
 }
 
 /* The same, but not beyond the end of our key's lease. */
@@ -57,7 +60,19 @@ static void watch_place(struct etcd_lock *lock)
 		    lock->seen + 1);
 }
 
-/* Wait until that moment, until the watch has an event, or until 200 ms after the end of the
+/* The time after which a waiter asks again that has had no answer, or has lost its connection or
+ * its place.  All waiters of a server may ask at once: they spread, the more, the slower it
+ * answers. */
+static int64_t pause_after_failure(const struct etcd_lock *lock)
+{
+	int64_t pause = SECOND / 5 + spread(lock->rpc.patience) / 4;
+	int64_t left = lock->lease.end - clock_boottime();
+
+	/* A place that we may have still is to be kept in time. */
+	return left > 0 ? earlier(pause, SECOND / 5 + left / 2) : pause;
+}
+
+/* Wait until that moment, until the watch has an event, or until some time after the end of the
  * watch. */
 static void wait_for_event(struct etcd_lock *lock, int64_t until)
 {
@@ -67,29 +82,51 @@ static void wait_for_event(struct etcd_lock *lock, int64_t until)
 	if (watch->event ? !watch->cancelled : !watch->call.transfer.ended)
 		return;
 	etcd_rpc_rotate(&lock->rpc);
-	transfer_wait(earlier(clock_boottime() + SECOND / 5, lock->options->until), NULL, NULL);
+	transfer_wait(earlier(clock_boottime() + pause_after_failure(lock), lock->options->until),
+	    NULL, NULL);
 }
 
 /* Time between two keepalives of a waiter's lease: most of what a queue costs the server, and a
  * waiter's machine, is keepalives.  Two thirds of a short lease could be too much for a slow
- * machine. */
+ * machine.  That of a slow server is long, and leaves time for many tries. */
 static int64_t keep_after(const struct etcd_lock *lock)
 {
+	if (lock->lease.ttl > lock->ttl)
+		return lock->lease.ttl / 3;
 	return earlier(lock->ttl >= SHORT_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
 }
 
-/* The lease of our place is over by our clock: this machine is busy, or was stopped.  The server
- * may have the place still, as it ends leases a little late. */
+static bool may_wait_on(const struct etcd_lock *lock)
+{
+	return !lock->options->no_wait && !protocol_released() &&
+	       clock_boottime() < lock->options->until;
+}
+
+/* The lease of our place is over by our clock: the server or this machine is busy, or was stopped.
+ * The server may have the place still, as it ends leases late, and none while it stands still: only
+ * its answer tells, and is waited for. */
 static enum etcd_reply keep_late(struct etcd_lock *lock)
 {
-	return etcd_key_keep(lock, answer_by(lock));
+	enum etcd_reply kept = etcd_key_keep(lock, answer_by(lock));
+
+	while (kept == ETCD_SILENT && may_wait_on(lock)) {
+		say_wait("note=no endpoint answers");
+		kept = etcd_key_keep(lock, answer_by(lock));
+	}
+	return kept;
+}
+
+/* After a call that was not answered: ETCD_OK if our lease lasts, or what became of it. */
+static enum etcd_reply keep_if_late(struct etcd_lock *lock)
+{
+	return clock_boottime() < lock->lease.end ? ETCD_OK : keep_late(lock);
 }
 
 /* Wait in the queue until no key is before ours.  ETCD_BUSY: the time is up; ETCD_GONE: our place
  * was lost. */
 static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 {
-	int64_t keep_at = lock->lease.end - lock->ttl + keep_after(lock);
+	int64_t keep_at = lock->lease.end - lock->lease.ttl + keep_after(lock);
 	/* finds what a watch has missed */
 	int64_t look_at = clock_boottime() + 4 * keep_after(lock);
 	enum etcd_reply reply = place_reply(lock);
@@ -98,11 +135,11 @@ static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 		if (lock->options->no_wait || clock_boottime() >= lock->options->until)
 			return reply == ETCD_SILENT ? ETCD_FATAL : ETCD_BUSY;
 		if (clock_boottime() >= lock->lease.end) {
-			enum etcd_reply kept = keep_late(lock);
-
-			if (kept != ETCD_OK)
-				return kept;
+			reply = keep_late(lock);
+			if (reply != ETCD_OK)
+				return reply;
 			keep_at = clock_boottime() + keep_after(lock);
+			reply = ETCD_BUSY;
 		}
 		if (reply == ETCD_BUSY)
 			say_wait(lock->place.who);
@@ -113,8 +150,8 @@ static enum etcd_reply wait_in_queue(struct etcd_lock *lock)
 
 			if (kept == ETCD_GONE)
 				return kept;
-			keep_at =
-			    clock_boottime() + (kept == ETCD_OK ? keep_after(lock) : SECOND / 3);
+			keep_at = clock_boottime() +
+			          (kept == ETCD_OK ? keep_after(lock) : pause_after_failure(lock));
 		}
 		/* The predecessor has gone.  The transaction that enters also looks at the place;
 		 * only the number of a slot must be looked up first. */
@@ -143,12 +180,6 @@ static enum etcd_reply count_waiters(struct etcd_lock *lock)
 	return ETCD_BUSY;
 }
 
-static bool may_wait_on(const struct etcd_lock *lock)
-{
-	return !lock->options->no_wait && !protocol_released() &&
-	       clock_boottime() < lock->options->until;
-}
-
 /* It is our turn, and the server has no room for it.  Wait until it may have some, as for a server
  * that is away, and keep the place meanwhile.  Returns ETCD_OK: try again; ETCD_FULL: the time is
  * up; ETCD_BUSY: semlock waits no more; or what became of the place. */
@@ -166,12 +197,10 @@ static enum etcd_reply wait_for_room(struct etcd_lock *lock)
 		return ETCD_BUSY;
 	if (clock_boottime() >= lock->options->until)
 		return ETCD_FULL;
-	if (clock_boottime() < lock->lease.end - lock->ttl + keep_after(lock))
+	if (clock_boottime() < lock->lease.end - lock->lease.ttl + keep_after(lock))
 		return ETCD_OK;
 	kept = etcd_key_keep(lock, answer_in_lease(lock));
-	if (kept == ETCD_SILENT)
-		return clock_boottime() < lock->lease.end ? ETCD_OK : ETCD_GONE;
-	return kept;
+	return kept == ETCD_SILENT ? keep_if_late(lock) : kept;
 }
 
 static enum etcd_reply take_turn(struct etcd_lock *lock)
@@ -186,8 +215,35 @@ static enum etcd_reply take_turn(struct etcd_lock *lock)
 		if (reply == ETCD_FULL)
 			reply = wait_for_room(lock);
 		else if (reply == ETCD_SILENT && may_wait_on(lock))
-			reply = clock_boottime() < lock->lease.end ? ETCD_OK : keep_late(lock);
+			reply = keep_if_late(lock);
 	}
+	return reply;
+}
+
+/* Put our key, again if no answer tells whether it is there: one that is there stays. */
+static enum etcd_reply join_queue(struct etcd_lock *lock, bool *made)
+{
+	int64_t unless_newer = lock->options->no_wait ? lock->seen : -1;
+	enum etcd_reply reply = etcd_key_queue(lock, unless_newer, answer_in_lease(lock), made);
+
+	while (reply == ETCD_SILENT && may_wait_on(lock)) {
+		say_wait("note=no endpoint answers");
+		reply = keep_if_late(lock);
+		if (reply == ETCD_OK)
+			reply = etcd_key_queue(lock, unless_newer, answer_in_lease(lock), made);
+	}
+	return reply;
+}
+
+/* Our key is the holder's.  If the answer was so late that the command would have little time,
+ * renew it first.  ETCD_GONE: its lease has ended. */
+static enum etcd_reply refresh(struct etcd_lock *lock)
+{
+	enum etcd_reply reply = ETCD_OK;
+
+	while ((reply == ETCD_OK || (reply == ETCD_SILENT && may_wait_on(lock))) &&
+	       clock_boottime() >= lease_moment(lock->lease.end, lock->ttl, LEASE_ENTER))
+		reply = etcd_key_renew(lock, answer_by(lock));
 	return reply;
 }
 
@@ -203,10 +259,11 @@ static enum etcd_reply begin(struct etcd_lock *lock)
 	if (reply == ETCD_OK)
 		reply = etcd_key_grant(lock, answer_by(lock));
 	if (reply == ETCD_OK)
-		reply =
-		    etcd_key_queue(lock, no_wait ? lock->seen : -1, answer_in_lease(lock), &made);
+		reply = join_queue(lock, &made);
 	if (reply == ETCD_OK && made)
-		return take_turn(lock);
+		reply = take_turn(lock);
+	if (reply == ETCD_OK && lock->token != 0)
+		return refresh(lock);
 	if (reply == ETCD_SILENT && !no_wait)
 		say_wait("note=no endpoint answers");
 	return reply == ETCD_OK ? ETCD_GONE : reply;
@@ -228,10 +285,12 @@ enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error)
 		if (lock->options->no_wait ? ++tries == TRIES_NO_WAIT
 					   : clock_boottime() >= lock->options->until)
 			break;
+		if (reply == ETCD_GONE && !lock->options->no_wait)
+			say_wait("note=its place in the queue was lost");
 		etcd_watch_stop(&lock->watch);
 		etcd_key_revoke(lock, answer_by(lock));
 		if (!lock->options->no_wait)
-			transfer_wait(clock_boottime() + SECOND / 5, NULL, NULL);
+			transfer_wait(clock_boottime() + pause_after_failure(lock), NULL, NULL);
 	}
 	if (reply != ETCD_FATAL && protocol_released() && !lock->options->no_wait)
 		return ENGINE_RELEASED;

@@ -7,6 +7,8 @@
 # etcd_three               n1 n2 n3; sets ETCD to all three endpoints
 # etcd_proxy               etcd's grpc-proxy before ETCD; sets PROXY (host:port)
 # etcd_between             etcd_between.py, which does wrong on demand, before ETCD; sets BETWEEN (host:port)
+# etcd_between_full        stops BETWEEN, and fills its queue of connections: no further one is made
+# etcd_between_goes_on     the end of that
 # etcd_leader              prints the leader's name
 # etcd_stop_all            kills what was started
 #
@@ -82,6 +84,20 @@ etcd_between() {
 	ETCD_PID[between]=$!
 	in_file "$DIR/port" READY
 	BETWEEN=127.0.0.1:$(sed 's/READY //' "$DIR/port")
+}
+
+etcd_between_full() {
+	kill -STOP "${ETCD_PID[between]}"
+	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/full_queue.py" "$BETWEEN" >"$DIR/full" 2>&1 </dev/null &
+	ETCD_PID[full]=$!
+	in_file "$DIR/full" READY
+}
+
+etcd_between_goes_on() {
+	kill -KILL "${ETCD_PID[full]}"
+	wait "${ETCD_PID[full]}" 2>/dev/null || true
+	unset "ETCD_PID[full]"
+	kill -CONT "${ETCD_PID[between]}"
 }
 
 etcd_three() {
