@@ -9,11 +9,21 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/remote_dir.h"
 
+/* libcurl reports every missing answer as a refusal.  The connection may be found open still, as
+ * with libcurl 8.23, but a server that has answered gave a reason that libcurl has words for. */
+static bool unanswered(const struct transfer *transfer, CURLcode result)
+{
+	return result == CURLE_QUOTE_ERROR &&
+	       (transfer->cut_off || strstr(transfer->error, "Unknown error") != NULL);
+}
+
 static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 {
 	snprintf(remote->text, sizeof remote->text, "%s", remote->transfer.error);
-	/* libcurl reports every missing answer as a refusal. */
-	if (result == CURLE_QUOTE_ERROR && remote->transfer.cut_off)
+	/* Nor would it be answered on that connection the next time. */
+	curl_easy_setopt(remote->transfer.easy, CURLOPT_FRESH_CONNECT,
+	    unanswered(&remote->transfer, result) ? 1L : 0L);
+	if (unanswered(&remote->transfer, result))
 		result = CURLE_SEND_ERROR;
 	switch (result) {
 	case CURLE_OK:
