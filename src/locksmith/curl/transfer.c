@@ -75,7 +75,8 @@ static const char *advice(const struct transfer *transfer)
 	                                                     ca-certificates */
 		return "; SEMLOCK_CACERT names its authority";
 	if (strstr(transfer->error, "alert") != NULL &&
-	    strstr(transfer->error, "certificate") != NULL)
+	    (strstr(transfer->error, "certificate") != NULL ||
+		strstr(transfer->error, "unknown ca") != NULL))
 		return "; the server may want a certificate: SEMLOCK_CERT, SEMLOCK_KEY";
 	if (transfer->result == CURLE_SSL_CONNECT_ERROR)
 		return "; is there TLS at this port?";
