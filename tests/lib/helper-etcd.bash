@@ -22,6 +22,24 @@ teardown() {
 
 keys() { ctl get "" --prefix --keys-only | grep . || true; }
 
+# keepalive_granted [OPTION...]: does the server keep the lease of a lock alive for the user of these options, who may
+# not write its key?  etcd 3.5.30 refuses that, etcd 3.4 does not.
+keepalive_granted() {
+	local lease
+	lease=$(ctl --user root:pw lease list | tail -n 1)
+	ctl "$@" lease keep-alive --once "$lease" >"$DIR/keepalive" 2>&1 && return
+	grep -q 'permission denied\|user name is empty' "$DIR/keepalive" || complain "$(cat "$DIR/keepalive")"
+	return 1
+}
+
+# lost_at_the_end NAME REASON
+lost_at_the_end() {
+	until_line "$1" LOST || return
+	[[ $LINE == "LOST "*"$2"* ]] || complain "$LINE" || return
+	smith_ended "$1"
+	[ "$STATUS" -eq 76 ]
+}
+
 # watches N: waits until the server has been asked for that many.
 watches() {
 	local end=$((SECONDS + LINE_SECONDS))

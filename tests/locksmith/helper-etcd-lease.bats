@@ -204,9 +204,13 @@ held_past() {
 	expect a OK
 	expect a HELD
 	ctl --user root:pw role revoke-permission locks --prefix=true L/ >/dev/null
-	held_past 6 a "permission denied"
-	ctl --user root:pw del --prefix L/ >/dev/null
-	until_line a LOST
+	if keepalive_granted --user cron:pw; then
+		held_past 6 a "permission denied"
+		ctl --user root:pw del --prefix L/ >/dev/null
+		until_line a LOST
+	else
+		lost_at_the_end a 'permission denied: the user needs a role'
+	fi
 }
 
 auth_with_role() {
