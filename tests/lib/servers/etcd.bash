@@ -71,7 +71,7 @@ etcd_proxy() {
 	for try in 1 2 3; do
 		ETCD_CLIENT[proxy]=$(free_ports 1)
 		PROXY=127.0.0.1:${ETCD_CLIENT[proxy]}
-		apart etcd grpc-proxy start --endpoints "$ETCD" --listen-addr "$PROXY" --data-dir "$DIR/proxy" \
+		apart etcd grpc-proxy start --endpoints "$ETCD" --listen-addr "$PROXY" --advertise-client-url "$PROXY" --data-dir "$DIR/proxy" \
 			>>"$DIR/proxy.log" 2>&1 </dev/null &
 		ETCD_PID[proxy]=$!
 		if etcd_wait proxy; then return; fi
