@@ -78,23 +78,25 @@ static int make_channels(struct channels *channels, struct error *error)
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		if (all[i] == channels->events && status_fd < 0)
 			continue;
-		if (descriptor_pipe(all[i]) != 0)
-			return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
 		/* the front empties it at its end, and must not wait for more */
-		fcntl(all[i][0], F_SETFL, O_NONBLOCK);
+		if (descriptor_pipe(all[i]) != 0 || fcntl(all[i][0], F_SETFL, O_NONBLOCK) != 0)
+			return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
 	}
 	return 0;
 }
 
-/* In the holder: semlock --hold from here on, with INPUT and OUTPUT of the keeper's. */
-static void become_holder(struct detachment *detachment, const struct channels *channels, int input,
-    int output)
+/* In the holder: semlock --hold from here on, with INPUT and OUTPUT of the keeper's.  Returns 0, or
+ * -1 with ERROR filled. */
+static int become_holder(struct detachment *detachment, const struct channels *channels, int input,
+    int output, struct error *error)
 {
 	const bool terminal = isatty(STDERR_FILENO);
 
-	dup2(input, STDIN_FILENO);
-	dup2(output, STDOUT_FILENO);
-	dup2(channels->errors[1], STDERR_FILENO);
+	detachment->is_front = false;
+	/* else the keeper would wait for a word that goes elsewhere */
+	if (dup2(channels->errors[1], STDERR_FILENO) < 0 || dup2(input, STDIN_FILENO) < 0 ||
+	    dup2(output, STDOUT_FILENO) < 0)
+		return error_set(error, ERROR_SYSTEM, "cannot begin in the background");
 	close(input);
 	close(output);
 	if (terminal)
@@ -106,7 +108,7 @@ static void become_holder(struct detachment *detachment, const struct channels *
 		close(channels->events[0]);
 		status_fd = channels->events[1];
 	}
-	detachment->is_front = false;
+	return 0;
 }
 
 /* In the keeper's process: fork the holder (H2).  Returns 0 in the holder, or -1 with ERROR filled,
@@ -132,7 +134,8 @@ static int split_off(struct detachment *detachment, const struct request *reques
 		close(keeper->socket);
 		if (keeper->owner.end >= 0)
 			close(keeper->owner.end);
-		become_holder(detachment, channels, input[0], output[1]);
+		if (become_holder(detachment, channels, input[0], output[1], error) != 0)
+			return -1;
 		/* the wait, too, is to go on without the caller */
 		return request->keep_place ? make_names_absolute(request, error) : 0;
 	}

@@ -121,7 +121,7 @@ static int acknowledge(const struct front *front, int status)
 
 	if (is_resumed(front))
 		return status;
-	send(front->keeper, KEEPER_ACK, strlen(KEEPER_ACK), MSG_NOSIGNAL);
+	UNINTERRUPTED(got, send(front->keeper, KEEPER_ACK, strlen(KEEPER_ACK), MSG_NOSIGNAL));
 	do {
 		UNINTERRUPTED(got, recv(front->keeper, message, KEEPER_MESSAGE, 0));
 		message[got > 0 ? got : 0] = '\0';
@@ -274,6 +274,7 @@ static int time_is_up(struct waiting *wait)
 {
 	const struct front *front = wait->front;
 	char words[KEEPER_MESSAGE];
+	ssize_t sent;
 
 	if (is_resumed(front)) {
 		observer_end();
@@ -281,7 +282,7 @@ static int time_is_up(struct waiting *wait)
 		return say_waiting(wait, words);
 	}
 	wait->progress = TIMED_OUT;
-	send(front->keeper, KEEPER_KEEP, strlen(KEEPER_KEEP), MSG_NOSIGNAL);
+	UNINTERRUPTED(sent, send(front->keeper, KEEPER_KEEP, strlen(KEEPER_KEEP), MSG_NOSIGNAL));
 	return -1;
 }
 

@@ -124,8 +124,8 @@ int hold_for(struct hold *hold, pid_t owner, int64_t ttl, struct error *error)
 	if (ttl > 0 && !input_will_end())
 		return error_plain(error, ERROR_USAGE, NO_INPUT);
 	/* no signal says that a pipe is hung up or a process has ended */
-	signals_free_thread(NULL, ttl > 0 ? end_wait_by_lines : end_wait, hold);
-	return 0;
+	errno = signals_free_thread(NULL, ttl > 0 ? end_wait_by_lines : end_wait, hold);
+	return errno == 0 ? 0 : error_no_process(error);
 }
 
 void hold_waits(unsigned i)

@@ -39,7 +39,7 @@ int hold_owner_find(struct hold_owner *owner, pid_t pid, struct error *error)
 	owner->end = descriptor_above_standard(pidfd_of(pid));
 	if (process_numbers_ours() && process_stat(pid, &stat))
 		owner->started = stat.started;
-	if (hold_owner_ended(owner) || (kill(pid, 0) != 0 && errno != EPERM))
+	if (hold_owner_ended(owner) || (kill(pid, 0) != 0 && errno == ESRCH))
 		return error_plain(error, ERROR_USAGE, "--hold=%ld: there is no such process",
 		    (long)pid);
 	return 0;

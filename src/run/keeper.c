@@ -93,12 +93,13 @@ int keeper_listen(struct keeper *keeper, struct error *error)
 noreturn void keeper_fail(const struct keeper *keeper, const struct error *error)
 {
 	char message[32];
+	ssize_t sent;
 	int length;
 
 	complain("--detach: %s", error->text);
 	length =
 	    snprintf(message, sizeof message, KEEPER_ENDED " %d", exit_status_of(error->kind) << 8);
-	send(keeper->front, message, (size_t)length, MSG_NOSIGNAL);
+	UNINTERRUPTED(sent, send(keeper->front, message, (size_t)length, MSG_NOSIGNAL));
 	_exit(EXIT_SUCCESS);
 }
 
@@ -158,7 +159,11 @@ static void hear_holder(struct keeper *keeper)
 
 	UNINTERRUPTED(got, read(keeper->output, news->begun + news->length,
 			       sizeof news->begun - 1 - news->length));
-	if (got <= 0) {
+	if (got < 0) /* it lives, and would be waited for without an end */
+		keeper_end_holder(keeper, HOLD_ABANDONED, "what holds it cannot be read");
+	if (got < 0)
+		return;
+	if (got == 0) {
 		if (!keeper_holder_ended(keeper))
 			_exit(EXIT_SUCCESS);
 		return;
@@ -379,7 +384,8 @@ static void leave_caller(void)
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
-		dup2(nothing, fd);
+		if (dup2(nothing, fd) < 0)
+			close(fd); /* of the caller's nothing stays open */
 	if (nothing > STDERR_FILENO)
 		close(nothing);
 	/* Where it fails, the caller's directory stays in use, and that is all. */

@@ -127,6 +127,7 @@ int keeper_call(const struct request *request, const char *id, const char *word,
 	char name[PATH_MAX + 1], message[KEEPER_MESSAGE + 1];
 	struct hold_id parsed;
 	int connection, length;
+	ssize_t sent;
 
 	if (!hold_id_parse(id, &parsed))
 		return error_plain(error, ERROR_USAGE,
@@ -137,9 +138,13 @@ int keeper_call(const struct request *request, const char *id, const char *word,
 	if (connection < 0)
 		return -1;
 	length = snprintf(message, sizeof message, "%s %s", word, name);
+	UNINTERRUPTED(sent, send(connection, message, (size_t)length, MSG_NOSIGNAL));
 	/* if it has been killed meanwhile, there is no answer */
-	send(connection, message, (size_t)length, MSG_NOSIGNAL);
-	return connection;
+	if (sent == length || errno == EPIPE || errno == ECONNRESET)
+		return connection;
+	error_set(error, ERROR_SYSTEM, "cannot ask for this hold");
+	close(connection);
+	return -1;
 }
 
 int keeper_answer(char *answer, char **text, struct error *error)
@@ -201,7 +206,8 @@ static bool ask_for_owner(const char *name, void *context)
 	connection = keeper_connect(text, &id, 1, &ignored);
 	if (connection < 0)
 		return true;
-	send(connection, search->question, strlen(search->question), MSG_NOSIGNAL);
+	UNINTERRUPTED(got,
+	    send(connection, search->question, strlen(search->question), MSG_NOSIGNAL));
 	UNINTERRUPTED(got, recv(connection, answer, KEEPER_MESSAGE, 0));
 	close(connection);
 	if (got <= 0 || sscanf(answer, "0 %ld", &owner) != 1 || !is_ours((pid_t)owner))

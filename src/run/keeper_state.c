@@ -18,9 +18,11 @@
 
 void keeper_say(int to, const char *text)
 {
-	if (to < 0)
-		return;
-	send(to, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t sent = -1;
+
+	if (to >= 0)
+		UNINTERRUPTED(sent, send(to, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT));
+	(void)sent; /* without room, or a reader: see say_news() */
 }
 
 void keeper_close(int *fd)
@@ -150,19 +152,21 @@ static bool remember(struct keeper *keeper)
 	return true;
 }
 
-/* Tell all that wait for it that the holder has ended, with STATUS of waitpid(2); and the first
- * call why, if the holder was told to end. */
-static void tell_end(struct keeper *keeper, int status)
+/* Tell all that wait for it that the holder has ended, with STATUS of waitpid(2), which is KNOWN or
+ * not; and the first call why, if the holder was told to end. */
+static void tell_end(struct keeper *keeper, int status, bool known)
 {
 	const bool asked_to = keeper->verdict == EXIT_SUCCESS;
 	const bool told = keeper->state == KEEPER_ENDS;
-	const char *why = asked_to ? "another call has released it" : keeper->reason;
+	const char *its_end = asked_to ? "another call has released it" : keeper->reason;
 	char message[sizeof keeper->reason + 32];
 
 	if (keeper->known && keeper->front >= 0)
-		keeper_reply(&keeper->front, asked_to ? EXIT_LOST : keeper->verdict, why);
-	snprintf(message, sizeof message, KEEPER_ENDED " %d%s%s", status, told ? " " : "",
-	    told ? why : "");
+		keeper_reply(&keeper->front, asked_to ? EXIT_LOST : keeper->verdict, its_end);
+	if (!known)
+		its_end = "how the holding process has ended cannot be seen: waitpid(2) is refused";
+	snprintf(message, sizeof message, KEEPER_ENDED " %d%s%s", status, told || !known ? " " : "",
+	    told || !known ? its_end : "");
 	keeper_say(keeper->front, message);
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++) {
 		if (keeper->clients[i] < 0)
@@ -193,7 +197,7 @@ static void judge_end(struct keeper *keeper, bool asked, int *status)
 
 	if (!asked || lost || killed)
 		note_end(keeper, *status);
-	else if (told)
+	if (told)
 		*status = EXIT_LOST << 8; /* its own says why the placeholder has ended */
 }
 
@@ -201,10 +205,12 @@ bool keeper_holder_ended(struct keeper *keeper)
 {
 	const bool asked = keeper->state == KEEPER_ENDS;
 	int status = 0;
+	pid_t waited;
 
 	/* until it has ended, the next one cannot enter: no call is answered before (H8) */
-	while (waitpid(keeper->holder, &status, 0) < 0 && errno == EINTR)
-		;
+	UNINTERRUPTED(waited, waitpid(keeper->holder, &status, 0));
+	if (waited < 0)
+		status = EXIT_SYSTEM << 8;
 	CRASH_POINT("detach.released");
 	if (keeper->known && !asked && !has_held(keeper))
 		note_failure(keeper, status);
@@ -214,6 +220,6 @@ bool keeper_holder_ended(struct keeper *keeper)
 	 */
 	if (asked || !keeper->known)
 		keeper_close(&keeper->socket);
-	tell_end(keeper, status);
+	tell_end(keeper, status, waited >= 0);
 	return !asked && keeper->known && remember(keeper);
 }

@@ -147,6 +147,20 @@ static int parent_has_ended(struct run *run)
 }
 
 /* Returns 0; or -1 with RUN->outcome or ERROR filled. */
+static int watch_parent(struct run *run, struct error *error)
+{
+	switch (parent_watch(run->request->parent)) {
+	case PARENT_WATCHED:
+		return 0;
+	case PARENT_ENDED:
+		return parent_has_ended(run);
+	case PARENT_UNSEEN:
+		break;
+	}
+	return error_set(error, ERROR_SYSTEM, "--die-with-parent: its end cannot be watched");
+}
+
+/* Returns 0; or -1 with RUN->outcome or ERROR filled. */
 static int begin(struct run *run, struct error *error)
 {
 	const struct request *request = run->request;
@@ -157,14 +171,14 @@ static int begin(struct run *run, struct error *error)
 		return 0;
 	if (request->log != NULL && log_open(&run->log, request, error) != 0)
 		return -1;
-	if (request->dies_with_parent && !parent_watch(request->parent))
-		return parent_has_ended(run);
+	if (request->dies_with_parent && watch_parent(run, error) != 0)
+		return -1;
 	if (needs_subreaper(request) && subreaper_start(&run->subreaper, error) != 0)
 		return -1;
-	if (request->dies_with_parent && run->subreaper.above == 0)
-		parent_watch_from_afar();
 	if (run->subreaper.holder > 0)
 		return 0;
+	if (request->dies_with_parent && run->subreaper.above == 0 && parent_watch_from_afar() != 0)
+		return error_no_process(error);
 	if (make_locks(run, error) != 0)
 		return -1;
 	make_command(run);

@@ -203,8 +203,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
  * cancels it, it reads the end of the socket. */
 
 /* In the child.  wakeup_off() first: the command gets the signals as semlock got them, not as its
- * timer changed them. */
-static void await_release(const struct command *command, const sigset_t *before, sigset_t *mask)
+ * timer changed them.  Returns 0, or the errno of a wait that has failed. */
+static int await_release(const struct command *command, const sigset_t *before, sigset_t *mask)
 {
 	ssize_t got;
 	char word;
@@ -213,8 +213,8 @@ static void await_release(const struct command *command, const sigset_t *before,
 	wakeup_off();
 	signals_block_all(mask);
 	UNINTERRUPTED(got, recv(command->barrier, &word, 1, 0));
-	if (got == 1)
-		return;
+	if (got != 0)
+		return got == 1 ? 0 : errno;
 	/* A signal has ended semlock while it waited: remove what it has prepared for a lock made
 	 * of files. */
 	for (unsigned i = 0; i < command->nlocks; i++)
@@ -228,6 +228,7 @@ pid_t command_prepare(struct command *command, struct error *error)
 	struct inheritance given = {0};
 	int ends[2], failure;
 	sigset_t before;
+	ssize_t sent;
 	pid_t pid;
 
 	if ((command->policy & DIES_WITH_SEMLOCK) != 0)
@@ -241,9 +242,10 @@ pid_t command_prepare(struct command *command, struct error *error)
 		command->barrier = ends[1];
 		if (command->hold != NULL && command->hold->caller != NULL)
 			caller_leave(command->hold->caller, NULL, 0);
-		await_release(command, &before, &given.mask);
-		failure = exec_in_child(command, &given);
-		send(command->barrier, &failure, sizeof failure, MSG_NOSIGNAL);
+		failure = await_release(command, &before, &given.mask);
+		if (failure == 0)
+			failure = exec_in_child(command, &given);
+		UNINTERRUPTED(sent, send(command->barrier, &failure, sizeof failure, MSG_NOSIGNAL));
 		_exit(EXIT_FAILURE);
 	}
 	close(ends[1]);
@@ -266,19 +268,22 @@ static int release_prepared(struct command *command)
 {
 	int errnum = 0;
 	ssize_t bytes;
+	bool opened;
 
 	command->state = COMMAND_RUNS;
 	UNINTERRUPTED(bytes, send(command->barrier, "", 1, MSG_NOSIGNAL));
-	if (bytes != 1) {
+	if (bytes != 1 && errno != EPIPE && errno != ECONNRESET) {
 		/* else the child, still at the barrier, and this process would wait for each
 		 * other */
+		errnum = errno;
 		close(command->barrier);
-		return -1;
+		return errnum;
 	}
+	opened = bytes == 1;
 	CRASH_POINT("start_barrier.opened");
 	UNINTERRUPTED(bytes, recv(command->barrier, &errnum, sizeof errnum, 0));
 	if (bytes != (ssize_t)sizeof errnum)
-		errnum = 0; /* closed by the exec */
+		errnum = opened ? 0 : -1; /* closed by the exec, or by a KILL */
 	close(command->barrier);
 	return errnum;
 }

@@ -59,6 +59,18 @@ static void leave_group(const struct subreaper *subreaper)
 		setsid();
 }
 
+/* The holder may go on: all that the subreaper is to watch is watched.  Returns 0, or -1 with ERROR
+ * filled. */
+static int let_go_on(struct subreaper *subreaper, struct error *error)
+{
+	ssize_t sent;
+
+	if (parent_watch_from_afar() != 0)
+		return error_no_process(error);
+	UNINTERRUPTED(sent, send(subreaper->kept[0], "", 1, MSG_NOSIGNAL));
+	return sent == 1 ? 0 : error_set(error, ERROR_SYSTEM, "cannot start the holding process");
+}
+
 int subreaper_start(struct subreaper *subreaper, struct error *error)
 {
 	struct sigaction wait_for_it = {.sa_handler = SIG_DFL}, child;
@@ -91,7 +103,10 @@ int subreaper_start(struct subreaper *subreaper, struct error *error)
 		return error_no_process(error);
 	if (pid > 0) {
 		signals_block_all(NULL);
-		send(subreaper->kept[0], "", 1, MSG_NOSIGNAL);
+		if (let_go_on(subreaper, error) != 0) {
+			kill(pid, SIGKILL); /* the holder, that would wait for ever */
+			return -1;
+		}
 		if (elders && process_stat(pid, &holder))
 			subreaper->since = holder.started;
 		subreaper->holder = pid;

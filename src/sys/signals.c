@@ -78,11 +78,15 @@ static volatile sig_atomic_t pause_ms;
 static struct sigaction old_action;
 static sigset_t old_mask;
 
-static void fire_after(int64_t after)
+/* It fires again by itself, should wakeup_fire() not be able to set it. */
+static int fire_after(int64_t after)
 {
-	struct itimerspec when = {.it_value = {(time_t)(after / SECOND), (long)(after % SECOND)}};
+	struct itimerspec when = {
+	    .it_value = {(time_t)(after / SECOND), (long)(after % SECOND)},
+	    .it_interval = {0, 64 * MILLISECOND},
+	};
 
-	timer_settime(timer, 0, &when, NULL);
+	return timer_settime(timer, 0, &when, NULL);
 }
 
 /* The delivery interrupts the call.  The pause doubles: at a constant pace, a process that is
@@ -118,8 +122,11 @@ int wakeup_set(int64_t after, struct error *error)
 	}
 	ticking = true;
 	pause_ms = 1;
-	fire_after(after > 0 ? after : 1);
-	return 0;
+	if (fire_after(after > 0 ? after : 1) == 0)
+		return 0;
+	error_set(error, ERROR_SYSTEM, "cannot set a timer");
+	wakeup_off();
+	return -1;
 }
 
 /* A signal that is pending then was delivered to wakeup_fire() before the timer was gone: none
@@ -255,13 +262,14 @@ static void *wait_afar(void *unused)
 	return NULL;
 }
 
-void parent_watch_from_afar(void)
+int parent_watch_from_afar(void)
 {
 	if (from_afar)
-		signals_free_thread(NULL, wait_afar, NULL);
+		errno = signals_free_thread(NULL, wait_afar, NULL);
+	return from_afar && errno != 0 ? -1 : 0;
 }
 
-bool parent_watch(pid_t pid)
+enum parent_state parent_watch(pid_t pid)
 {
 	struct sigaction action = {.sa_handler = end_with_parent, .sa_flags = SA_RESTART};
 	sigset_t heeded = signals_only(SIGTERM);
@@ -278,7 +286,11 @@ bool parent_watch(pid_t pid)
 	sigprocmask(SIG_UNBLOCK, &heeded, NULL);
 	if (from_afar) {
 		parent_pidfd = descriptor_above_standard(pidfd_of(parent));
-		return (parent_pidfd >= 0 || errno != ESRCH) && !has_ended_afar();
+		if ((parent_pidfd < 0 && errno == ESRCH) || has_ended_afar())
+			return PARENT_ENDED;
+		return PARENT_WATCHED;
 	}
-	return prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL) == 0 && getppid() == parent;
+	if (prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL) != 0)
+		return PARENT_UNSEEN;
+	return getppid() == parent ? PARENT_WATCHED : PARENT_ENDED;
 }

@@ -62,12 +62,13 @@ void wakeup_off(void);
 /* From now on the end of the process PARENT (0: of the one that started this process) ends this
  * process, as SIGTERM does, or, where all signals are blocked, is received as a signal:
  * parent_ended_by().  SIGTERM is neither ignored nor blocked any more.  Not inherited by a child.
- * Returns false if it has ended already. */
-bool parent_watch(pid_t parent);
+ * PARENT_ENDED: it has ended already; PARENT_UNSEEN, with errno set: its end cannot be seen. */
+enum parent_state { PARENT_WATCHED, PARENT_ENDED, PARENT_UNSEEN };
+enum parent_state parent_watch(pid_t parent);
 
 /* After the last fork(2): the same for a PARENT that has not started this process, whose end no
- * signal tells.  Does nothing else. */
-void parent_watch_from_afar(void);
+ * signal tells.  Does nothing else.  Returns 0, or -1 with errno set: no thread can be started. */
+int parent_watch_from_afar(void);
 
 /* SIGNO has been received, SIGCONT or SIGPWR among others: has parent_watch() asked for it, and the
  * parent ended? */
