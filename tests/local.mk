@@ -76,7 +76,7 @@ LEVEL = 1
 models:
 	@$(SHELL) $(srcdir)/tests/models/run $(LEVEL)
 .PHONY: torture faults models
-EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests/torture/faults.py tests/PROMISES tests/models/README tests/models/run tests/models/suite.txt \
+EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests/torture/faults.py tests/torture/faults_scenarios.py tests/PROMISES tests/models/README tests/models/run tests/models/suite.txt \
 	tests/models/existlock.pml tests/models/flock_unlink.pml tests/models/open_noexcl.pml \
 	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml

@@ -38,6 +38,15 @@ injected() {
 	if [ -n "${THOROUGH-}" ]; then injected --sample=300 --seed=1; else injected --sample=60 --seed=1; fi
 }
 
+@test "any call is interrupted or refused, in any process of semlock: no hang, no process left, no lock lost in silence" {
+	injected --each --only="flock: --re" --call=sendto
+	injected --each --error=EPERM --only="flock: --detach, PID" --call=dup2,fcntl,sendto,read,clone,clone3
+	injected --each --error=ENOSYS --only="flock: --detach, -n, held" --call=wait4
+	injected --each --error=EPERM --only="flock: --die-with-parent" --call=prctl,sendto,recvfrom,clone,clone3
+	injected --each --error=EINTR --only="flock: -o" --call=sendto,recvfrom,rt_sigtimedwait,waitid
+	injected --each --error=ENOSYS --only="flock: -w .05" --call=timer_settime
+}
+
 @test "--who: nothing that cannot be read makes a held lock a free one" {
 	tracing
 	strace -k -o trace true 2>strace.err || skip "strace shows no stacks here: $(tail -1 strace.err)"

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""faults.py SEMLOCK TORTURE [--places] [--sample=N] [--seed=N] [--only=WORD] [--error=NAME] [--verbose]
+"""faults.py SEMLOCK TORTURE [--each | --places] [--sample=N] [--seed=N] [--only=WORD] [--error=NAME] [--call=NAME]
+          [--jobs=N] [--verbose]
 
 Every system call of semlock from the request to the release fails once, with every error it can have:
 strace(1) counts the calls of a run without errors, and then injects one error after the other
@@ -9,31 +10,30 @@ into the binary as it is installed.  In each run it must hold that
   - semlock ends, within seconds, with a status that the manual has;
   - if the command did not run, that status is not 0, and one line says why;
   - a sleeping call that fails with EINTR changes nothing;
-  - the lock is free afterwards, and no file is left.
+  - the lock is free afterwards, and no file and no process is left.
+--each: every system call fails with EINTR, EPERM and ENOSYS, whether or not it can have that error, as a sandbox
+refuses calls; in all processes that semlock forks, up to the command; but for NOT_INJECTED.
 --places: one error of each kind (KINDS) for each call stack of a call, in the scenarios of each method,
 and once in those that run no command; not each error at every call of every scenario.
 (Needs a SEMLOCK with its symbols, and an strace with -k.)
 --sample: N injections into half as many scenarios, both drawn by the seed.  --only: scenarios with WORD in their name.
---error: that error alone.
+--error: that error alone.  --call=NAME,...: these calls alone.  --jobs: N scenarios at a time.
 Ends with 1 if a condition did not hold, and prints how to repeat that run by hand.
 """
-import fcntl
+import ctypes
 import os
 import random
 import re
-import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-KERNEL = ("flock", "ofd", "posix")
-FILES = ("excl", "link", "mkdir", "symlink", "rename")
+sys.dont_write_bytecode = True
+from faults_scenarios import FILES, HANG, KERNEL, Room, leave_stale, scenarios
+
 STATUSES = {0, 1, 65, 66, 69, 71, 73, 76, 77, 126, 127}
-HANG = 60
 QUICK, PATIENCE = 0.06, 3  # seconds: until semlock surely waits; the same while strace records stacks
 
 OPEN = "EACCES EPERM EMFILE ENFILE ENOMEM ENOSPC EROFS EIO ELOOP ENAMETOOLONG EDQUOT EINTR"
@@ -42,6 +42,7 @@ LOOK = "EIO ENOMEM EACCES ESTALE"
 LOCK = "EINTR ENOLCK EIO EBADF EOPNOTSUPP ENOMEM EINVAL"
 WRITE = "EIO ENOSPC EDQUOT EINTR"
 PROCESS = "EAGAIN ENOMEM"
+NEVER_FAILS = "has no error, and no caller looks for one"
 ERRORS = {
     "openat": OPEN, "open": OPEN, "flock": LOCK, "fcntl": LOCK + " EDEADLK EAGAIN",
     "linkat": NAME, "symlinkat": NAME, "renameat2": NAME, "renameat": NAME, "mkdirat": NAME,
@@ -62,6 +63,22 @@ ERRORS = {
     "poll": "EINTR ENOMEM", "ppoll": "EINTR ENOMEM", "dup": "EMFILE", "dup2": "EMFILE",
     "dup3": "EMFILE", "kill": "EPERM",
 }
+EACH = "EINTR EPERM ENOSYS"  # what a signal, a sandbox and an old kernel make of any call
+# Calls that --each leaves alone, and why.
+NOT_INJECTED = {
+    "execve": "the first one starts semlock itself",
+    "exit_group": "does not return: no library goes on behind it", "exit": "does not return",
+    "close": "Linux has closed the descriptor, whatever it returns; an injection keeps it open",
+    "rt_sigreturn": "the end of a handler: what a failure would return to is not defined",
+    "rt_sigprocmask": "fails for a wrong argument alone; the library's own fork(2) masks all signals by it",
+    "rt_sigaction": "fails for a wrong argument alone",
+    "timer_delete": "fails for a wrong argument alone",
+    "mprotect": "the library's, for the stack of a thread, which it takes for protected after ENOSYS",
+    "arch_prctl": "the library's start, before main", "set_tid_address": "the library's start, before main",
+    "set_robust_list": "the library's start, before main", "rseq": "the library's start, before main",
+    "getpid": NEVER_FAILS, "gettid": NEVER_FAILS, "getppid": NEVER_FAILS, "umask": NEVER_FAILS,
+    "getuid": NEVER_FAILS, "geteuid": NEVER_FAILS, "getgid": NEVER_FAILS, "getegid": NEVER_FAILS,
+}
 # Errors that a caller treats alike.
 KINDS = ("EACCES EPERM EROFS", "EMFILE ENFILE ENOMEM EAGAIN", "ENOSPC EDQUOT", "ENOSYS EOPNOTSUPP EINVAL",
          "EIO EBADF EBUSY EMLINK E2BIG")
@@ -73,148 +90,6 @@ def one_of_each(errors):
     for error in errors:
         first.setdefault(next((kind for kind in KINDS if error in kind.split()), error), error)
     return list(first.values())
-
-
-class Scenario:
-    """A way to ask for the lock, in a directory of its own."""
-
-    def __init__(self, name, method, args, before="free", ends=0, child=False, far=False):
-        self.name, self.method, self.args = name, method, args
-        self.before, self.ends, self.child, self.far = before, ends, child, far
-        self.looks = "--who" in args
-        self.runs = not self.looks and args not in (["20"], ["--hold"])
-        # the semlock that takes the lock is a child (src/run/subreaper.h); the first process only waits
-        self.child |= self.runs and "-F" not in args and (method == "posix" or "-o" in args)
-
-    def argv(self, semlock, torture):
-        command = [torture, "held", self.method] if self.runs else []
-        if self.args == ["20"]:
-            return [semlock, "-m", self.method, "20"]
-        return [semlock, "-m", self.method, *self.args, "lock", *command]
-
-    def always(self):
-        """strace's options that make the file system unknown to semlock, as those of a network are."""
-        return ["-e", "inject=fstatfs:error=ENOSYS"] if self.far else []
-
-
-def scenarios():
-    for method in KERNEL + FILES:
-        def one(name, *args, **how):
-            return Scenario(method + ": " + name, method, list(args), **how)
-        kernel = method in KERNEL
-        yield one("free")
-        yield one("free, in the child", child=True)
-        yield one("-n", "-n")
-        yield one("-n, held", "-n", before="held", ends=1)
-        yield one("-w .05, held", "-w", ".05", before="held", ends=1)
-        yield one("waits its turn", before="wait")
-        yield one("-w 5, waits its turn", "-w", "5", before="wait")
-        yield one("--who, held", "--who", before="held", ends=1)
-        yield one("--who --json, free", "--who", "--json")
-        yield one("--hold", "--hold")
-        if kernel:
-            yield one("-F", "-F")
-            yield one("-s", "-s")
-            yield one("-j 2", "-j", "2")
-            yield one("--rm", "--rm")
-            yield one("a new file", before="nothing")
-            yield one("a new file, --mode", "--mode", "600", before="nothing")
-            if method != "posix":
-                yield one("descriptor", "20")
-        else:
-            # -w 1: a holder that cannot be proven dead is waited for
-            yield one("stale", "-w", "1", before="stale")
-            if method != "symlink":
-                yield one("--mode", "--mode", "600")
-        if method == "rename":
-            yield one("--init", "--init", before="nothing")
-        elif not kernel:
-            yield one("far away, free", far=True)
-            yield one("far away, -n, held", "-n", before="held", ends=1, far=True)
-            if method != "link":  # what link has left behind proves nothing here
-                yield one("far away, stale", "-w", "1", before="stale", far=True)
-            yield one("far away, --who, held", "--who", before="held", ends=1, far=True)
-        if method not in ("posix", "rename"):
-            yield one("-o", "-o")
-        if method in ("flock", "excl"):
-            yield one("two", "-f", "other")
-            yield one("--replace", "--replace", before="stop")
-            yield one("--run-timeout", "--run-timeout", "60")
-        if method == "flock":
-            yield one("by a link", before="link")
-
-
-def leave_stale(argv, path):
-    """Leaves the lock of a semlock that is killed with its command; the command may die a moment later."""
-    said = subprocess.run([*argv, "sh", "-c", "echo $$; kill -KILL $PPID $$"], cwd=path, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
-    try:
-        command = os.pidfd_open(int(said or 0))
-    except OSError:
-        return  # the command is dead, or never ran
-    select.select([command], [], [], HANG)
-    os.close(command)
-
-
-class Room:
-    """The directory, and the files in it before semlock starts."""
-
-    def __init__(self, scenario, semlock):
-        self.scenario, self.semlock = scenario, semlock
-        self.path = tempfile.mkdtemp(prefix="faults.")
-        self.holder = None
-        self.fds = []
-        method, before = scenario.method, scenario.before
-        if method == "rename" and before != "nothing":
-            self.quietly("--init", "lock", "true")
-        if before == "link":
-            os.symlink("file", self.path + "/lock")
-        if method in KERNEL and before != "nothing":
-            open(self.path + "/lock", "w").close()
-        if before == "stale":
-            leave_stale([semlock, "-m", method, "lock"], self.path)
-        if before in ("held", "wait", "stop"):
-            self.hold()
-        if scenario.args == ["20"]:
-            self.fds.append(os.open(self.path + "/lock", os.O_RDWR))
-
-    def quietly(self, *args):
-        subprocess.run([self.semlock, "-m", self.scenario.method, *args], cwd=self.path,
-                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-
-    def hold(self):
-        self.holder = subprocess.Popen(
-            [self.semlock, "-m", self.scenario.method, "lock", "sh", "-c", "echo in; read end"],
-            cwd=self.path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.holder.stdout.readline()
-
-    def let_go(self):
-        if self.holder:
-            self.holder.stdin.close()
-            self.holder.wait()
-            self.holder.stdout.close()
-        self.holder = None
-
-    def read(self, name):
-        try:
-            with open(self.path + "/" + name) as file:
-                return file.read()
-        except OSError:
-            return ""
-
-    def left(self):
-        known = {"ran", "said", "file"}
-        if self.scenario.method in KERNEL:
-            known |= {"lock", "other"}
-        if self.scenario.method == "rename":
-            known |= {"lock"}
-        return sorted(set(os.listdir(self.path)) - known)
-
-    def close(self):
-        self.let_go()
-        for fd in self.fds:
-            os.close(fd)
-        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def calm():
@@ -229,16 +104,30 @@ def wait_until_it_waits(process, since, seconds):
         time.sleep(0.005)
 
 
-def close_after_ok(process, said):
+def end_it(room, process, torture):
+    """Ends what goes on until it is told: --hold, a hold in the background, a command that lasts."""
+    scenario = room.scenario
     while process.poll() is None:
-        with open(said) as lines:
-            if any(line.startswith("OK") for line in lines):
-                break
-        time.sleep(.01)
-    process.stdin.close()
+        said = room.read("said")
+        held = any(line.startswith("OK") for line in said.splitlines())
+        if "--hold" in scenario.args and held:
+            process.stdin.close()
+        elif scenario.then and (held or "WAITING id=" in said):
+            if held:
+                subprocess.run([torture, "held", scenario.method], cwd=room.path, check=False)
+            if scenario.then == "--release":
+                room.released = room.quietly("--release=" + re.search(r"id=(\S+)", said)[1], "lock")
+            if scenario.then != "--release" or room.released:
+                room.end_owner()
+        elif scenario.lasts and scenario.owned and os.path.exists(room.path + "/lasts"):
+            room.end_owner()
+        else:
+            time.sleep(.005)
+            continue
+        return
 
 
-def run(room, strace, argv, waiting=QUICK, limit=HANG):
+def run(room, strace, argv, torture, waiting=QUICK, limit=HANG):
     """Returns semlock's status; None: semlock hung."""
     give = {}
     if room.fds:
@@ -251,24 +140,26 @@ def run(room, strace, argv, waiting=QUICK, limit=HANG):
         give = {"preexec_fn": calm}
     began = time.monotonic()
     # --hold takes no input that is at its end already: its input ends when it has said OK.
-    holds = room.scenario.args == ["--hold"]
+    holds = "--hold" in room.scenario.args
     with open(room.path + "/said", "w") as said:
         process = subprocess.Popen(strace + argv, cwd=room.path,
                                    stdin=subprocess.PIPE if holds else subprocess.DEVNULL,
                                    stdout=said, stderr=said, start_new_session=True, **give)
-    if holds:
-        threading.Thread(target=close_after_ok, args=(process, room.path + "/said"), daemon=True).start()
+    ender = threading.Thread(target=end_it, args=(room, process, torture), daemon=True)
+    ender.start()
     if room.fds:
         os.close(20)
     if room.scenario.before == "wait":
         wait_until_it_waits(process, began, waiting)
         room.let_go()
     try:
-        return process.wait(limit)
+        status = process.wait(limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return None
+        status = None
+    ender.join()
+    return 128 - status if status and status < 0 else status
 
 
 class Call:
@@ -281,15 +172,15 @@ class Call:
         return any(frame.startswith(function + "+") for frame in self.stack)
 
 
-def traced(scenario, semlock, torture, places):
-    """All calls of a run without any fault."""
+def traced(scenario, semlock, torture, places, each):
+    """All calls of a run without any fault, but those of the command."""
     room = Room(scenario, semlock)
     trace = room.path + ".trace"
     try:
         # (strace needs a millisecond for a line with its stack: leave frequent calls out.)
         strace = ["strace", "-f", "-qq", "-e", "trace=!rt_sigreturn", "-e", "signal=none", "-o", trace]
-        strace += ["-k"] * places + scenario.always()
-        status = run(room, strace, scenario.argv(semlock, torture),
+        strace += ["-k"] * places + ["-b", "execve"] * each + scenario.always()
+        status = run(room, strace, scenario.argv(semlock, torture, room), torture,
                      *((PATIENCE, 20 * HANG) if places else (QUICK, HANG)))
         if status != scenario.ends:
             sys.exit(f"{scenario.name}: without any fault it ends with {status}: {room.read('said')}")
@@ -320,9 +211,9 @@ def started(calls, places):
     return next((i + 1 for i in mine if calls[i].name == "munmap"), 0)
 
 
-def calls_of(scenario, semlock, torture, places):
-    """(name, its number among calls of that name, stack) of all calls from main() on."""
-    calls = traced(scenario, semlock, torture, places)
+def calls_of(scenario, semlock, torture, places, each):
+    """(name, its number among calls of that name, stack) of all calls from main() on; EACH: in any of the processes."""
+    calls = traced(scenario, semlock, torture, places, each)
     start = started(calls, places)
     if start is None:
         sys.exit(f"{semlock}: its symbols are gone, or strace has no -k")
@@ -332,17 +223,21 @@ def calls_of(scenario, semlock, torture, places):
             before[call.name] = before.get(call.name, 0) + 1
     for i, call in enumerate(calls):
         name = call.name
-        mine = call.pid != first if scenario.child else call.pid == first
+        mine = each or (call.pid != first if scenario.child else call.pid == first)
         if not mine or call.pid in done:
             continue
         counts[call.pid, name] = count = counts.get((call.pid, name), 0) + 1
-        if name == "execve" and (not scenario.child and count == 1):
+        if name == "execve" and call.pid == first and count == 1:
             continue
-        if name in ERRORS and not (scenario.far and name == "fstatfs") and (count > before.get(name, 0) if scenario.child else i >= start):
-            found.append((name, count, call.stack))
+        known = name not in NOT_INJECTED if each else name in ERRORS
+        later = count > before.get(name, 0) if each or scenario.child else i >= start
+        if each and scenario.lasts and name == "kill":
+            continue  # a command that may not be signalled is waited for: the lock is its own
+        if known and not (scenario.far and name == "fstatfs") and later:
+            found.append((name, count, () if each else call.stack))
         if name == "execve":
             done.add(call.pid)   # from here on the process runs the command
-    return found
+    return sorted(set(found)) if each else found
 
 
 READS = ("openat", "read", "pread64", "fstat", "newfstatat", "readlinkat", "statfs", "fstatfs")
@@ -367,8 +262,9 @@ def sleeps(scenario, call):
     if call == "flock" and scenario.method in FILES:
         return "-n" not in scenario.args
     if call == "fcntl":
-        return scenario.method in KERNEL and not scenario.child and "-F" not in scenario.args
-    return call in ("flock", "poll", "ppoll", "rt_sigtimedwait", "waitid", "sendto", "recvfrom", "read")
+        return scenario.method in KERNEL and not scenario.child and not scenario.then and "-F" not in scenario.args
+    return call in ("flock", "poll", "ppoll", "rt_sigtimedwait", "waitid", "wait4", "sendto", "recvfrom", "read",
+                    "sendmsg", "recvmsg", "connect", "accept", "accept4", "nanosleep", "clock_nanosleep")
 
 
 def on_names(scenario, call):
@@ -393,28 +289,34 @@ def judge_look(scenario, status, ran, said):
 
 def judge(scenario, room, status, call, error, torture):
     """Yields the broken conditions."""
-    ran, said = room.read("ran"), room.read("said").removeprefix("OK\n")
+    ran, said = room.read("ran"), re.sub(r"^(OK|WAITING)( .*)?\n", "", room.read("said"), flags=re.M)
     if status is None:
         yield f"hung for {HANG} s"
         return
     if scenario.looks:
         yield from judge_look(scenario, status, ran, said)
         return
+    if scenario.then and status in (76, 143) and " id=" in room.read("said"):
+        status = scenario.ends  # the hold has ended before the call has
     if (taken_for_held(scenario, status, call) or said_to_be_busy(status, call, error)) and not ran:
         return
-    if "FREE" in ran:
+    if "FREE" in ran and not (scenario.silent and call == "poll" and error != "EINTR"):  # the hold ends: --release is 76
         yield "the command ran without the lock"
     if ran.count("\n") > 1:
         yield "the command ran more than once"
     if scenario.before == "held" and ran:
         yield "the command ran while another held the lock"
-    if status not in STATUSES:
+    if status not in (*STATUSES, scenario.ends):
         yield f"status {status}"
     if scenario.runs and status == 0 and not ran:
         yield "status 0, and the command did not run"
-    if status not in (0, scenario.ends) and not ran and call != "write" and not re.fullmatch(r"semlock: .+\n", said):
+    if status not in (0, scenario.ends) and not ran and call != "write" and not re.fullmatch(r"semlock: .+\n" if not scenario.then else r"(semlock: .+\n)+", said):
         yield f"status {status}, and not one line that says why: {said!r}"
-    if ran and status not in (0, 76):
+    if scenario.then and (status == 0) != ("OK id=" in room.read("said")):
+        yield f"status {status}, and it says {room.read('said')!r}"
+    if room.released not in STATUSES or (error == "EINTR" and sleeps(scenario, call) and room.released):
+        yield f"--release ends with {room.released}"
+    if ran and status not in (0, 76, scenario.ends):
         yield f"the command ran well, and the status is {status}: {said!r}"
     if status == 1 and scenario.ends != 1 and call not in ("flock", "fcntl"):
         yield "it says that the lock is busy, and it is free"
@@ -426,9 +328,26 @@ def judge(scenario, room, status, call, error, torture):
             yield f"status {status}, and the descriptor is {room.read('ran')!r}"
 
 
+def end_of_hold(room, scenario, status, torture):
+    """Yields what --release and --resume have left, against what they said."""
+    if scenario.before == "place":
+        subprocess.run([torture, "held", scenario.method], cwd=room.path, check=False)
+        if status == 0 and room.read("ran") != "held\n":
+            yield "the lock is free, and it says that it is held"
+        if (released := room.quietly("--release=" + room.id, "lock")) != 0:
+            yield f"--release ends with {released}"
+    if status == 0 and room.quietly("-n", "lock", "true") != 0:
+        yield "the lock is released, and the next one does not get it"
+
+
 def afterwards(room, scenario, semlock):
-    """Yields an error unless, after a takeover, the lock is free and the directory clean."""
+    """Yields an error unless, after a takeover, the lock is free, the directory clean, and no process left."""
     room.let_go()
+    room.end_owner()
+    for pid in room.processes_left():
+        with open(f"/proc/{pid}/cmdline") as file:
+            yield f"left: process {pid}, {file.read()!r}"
+        os.kill(pid, signal.SIGKILL)
     for fd in room.fds:
         os.close(fd)
     room.fds = []
@@ -448,62 +367,103 @@ def afterwards(room, scenario, semlock):
         yield f"left: {room.left()}"
 
 
-def inject(scenario, call, number, error, semlock, torture):
+def inject(scenario, call, number, error, semlock, torture, each):
     room = Room(scenario, semlock)
     strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call},fstatfs",
               "-e", f"inject={call}:error={error}:when={number}"] + scenario.always()
-    if scenario.child:
+    if scenario.child or each:
         strace[1:1] = ["-f"] + ["-b", "execve"] * (call != "execve")  # no error in the command's own calls
-    argv = scenario.argv(semlock, torture)
     try:
-        status = run(room, strace, argv)
+        status = run(room, strace, scenario.argv(semlock, torture, room), torture)
         wrong = list(judge(scenario, room, status, call, error, torture))
+        if scenario.before in ("hold", "place"):
+            wrong += end_of_hold(room, scenario, status, torture)
         wrong += afterwards(room, scenario, semlock)
     finally:
         room.close()
     for text in wrong:
         print(f"{scenario.name}: {call} {number}, {error}: {text}")
     if wrong:
-        print("\t" + " ".join(strace + argv), flush=True)
+        print("\t" + " ".join(strace + scenario.argv(semlock, torture)), flush=True)
     return not wrong
 
 
+def cases_of(scenario, known, options, semlock, torture):
+    """All injections into one scenario, (call, number, error); those of a place in KNOWN are left out with --places."""
+    places, each = bool(options["places"]), bool(options["each"])
+    cases = []
+    calls = calls_of(scenario, semlock, torture, places, each)
+    for call, number, stack in calls:
+        place = (scenario.method if scenario.runs else "", call, stack)
+        if not places or place not in known:
+            errors = EACH.split() if each else ERRORS[call].split()
+            cases += [(scenario, call, number, error) for error in (one_of_each(errors) if places else errors)
+                      if options["error"] in ("", error) and (not options["call"] or call in options["call"].split(","))]
+        known.add(place)
+    if options["verbose"]:
+        print(scenario.name, len(calls), "calls", len(cases), "injections", flush=True)
+    return cases
+
+
+def part_of(chosen, draw, options, semlock, torture):
+    """Injects into the scenarios CHOSEN; returns how many injections there were, of how many, and how many were bad."""
+    sample, known, cases, done, bad = int(options["sample"]), set(), [], 0, 0
+
+    def inject_all(some):
+        return sum(not inject(*case, semlock, torture, bool(options["each"])) for case in some)
+
+    for scenario in chosen:
+        found = cases_of(scenario, known, options, semlock, torture)
+        cases += found
+        if not sample:
+            done, bad = done + len(found), bad + inject_all(found)
+    if sample:
+        some = draw.sample(cases, min(len(cases), sample))
+        done, bad = len(some), inject_all(some)
+    return done, len(cases), bad
+
+
+def inherit_orphans():
+    """What semlock's processes leave behind are children of this process from now on."""
+    if ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0) != 0:
+        sys.exit("prctl(PR_SET_CHILD_SUBREAPER): " + os.strerror(ctypes.get_errno()))
+
+
 def main():
-    options = {"places": "", "sample": 0, "seed": 1, "only": "", "error": "", "verbose": ""}
+    options = {"places": "", "each": "", "sample": 0, "seed": 1, "only": "", "error": "", "call": "", "jobs": 1, "verbose": ""}
     words = []
     for word in sys.argv[1:]:
-        match = re.fullmatch(r"--(places|sample|seed|only|error|verbose)=?(.*)", word)
+        match = re.fullmatch(r"--(places|each|sample|seed|only|error|call|jobs|verbose)=?(.*)", word)
         if match:
             options[match[1]] = match[2] or "1"
         else:
             words.append(word)
-    if len(words) != 2:
+    if len(words) != 2 or (options["places"] and options["each"]):
         sys.exit(__doc__)
     semlock, torture = map(os.path.abspath, words)
-    places = bool(options["places"])
-    cases, known = [], set()
-    draw, sample = random.Random(int(options["seed"])), int(options["sample"])
+    draw, sample, jobs = random.Random(int(options["seed"])), int(options["sample"]), int(options["jobs"])
     chosen = [scenario for scenario in scenarios() if options["only"] in scenario.name]
     if sample:
         chosen = draw.sample(chosen, min(len(chosen), (sample + 1) // 2))
-    for scenario in chosen:
-        calls = calls_of(scenario, semlock, torture, places)
-        for call, number, stack in calls:
-            place = (scenario.method if scenario.runs else "", call, stack)
-            if not places or place not in known:
-                errors = ERRORS[call].split()
-                cases += [(scenario, call, number, error)
-                          for error in (one_of_each(errors) if places else errors)
-                          if options["error"] in ("", error)]
-            known.add(place)
-        if options["verbose"]:
-            print(scenario.name, len(calls), "calls", flush=True)
-    total = len(cases)
-    if sample:
-        cases = draw.sample(cases, min(total, sample))
-    bad = sum(not inject(*case, semlock, torture) for case in cases)
-    print(f"{len(cases)} of {total} injections, seed {options['seed']}: {bad} bad")
-    sys.exit(1 if bad or not cases else 0)
+    results = []
+    for job in range(jobs):
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            inherit_orphans()
+            figures = part_of(chosen[job::jobs], draw, options, semlock, torture)
+            os.write(writer, " ".join(map(str, figures)).encode())
+            sys.stdout.flush()
+            os._exit(0)
+        os.close(writer)
+        results.append((pid, reader))
+    ends = [os.waitpid(pid, 0)[1] for pid, _ in results]
+    figures = [list(map(int, os.read(reader, 100).split())) for _, reader in results]
+    if any(ends) or not all(figures):
+        sys.exit(f"a job has failed: {ends}")
+    done, total, bad = map(sum, zip(*figures))
+    print(f"{done} of {total} injections, seed {options['seed']}: {bad} bad")
+    sys.exit(1 if bad or not done else 0)
 
 
 main()
