@@ -370,7 +370,7 @@ static void obey(int signo)
 		stop_observer();
 	else
 		end_observer();
-	/* SA_NODEFER leaves it unblocked, but for ThreadSanitizer, which blocks all in a handler. */
+	/* SA_NODEFER leaves it unblocked; but ThreadSanitizer blocks all in a handler. */
 	pthread_sigmask(SIG_UNBLOCK, &only, NULL);
 	raise(signo);
 	if (observer != 0)
