@@ -246,7 +246,7 @@ pid_t command_prepare(struct command *command, struct error *error)
 		if (failure == 0)
 			failure = exec_in_child(command, &given);
 		UNINTERRUPTED(sent, send(command->barrier, &failure, sizeof failure, MSG_NOSIGNAL));
-		_exit(EXIT_FAILURE);
+		_exit(EXIT_SYSTEM); /* should that be refused: no busy lock */
 	}
 	close(ends[1]);
 	sigprocmask(SIG_SETMASK, &before, NULL);
@@ -282,6 +282,8 @@ static int release_prepared(struct command *command)
 	opened = bytes == 1;
 	CRASH_POINT("start_barrier.opened");
 	UNINTERRUPTED(bytes, recv(command->barrier, &errnum, sizeof errnum, 0));
+	if (bytes < 0)
+		complain("cannot see whether the command has started: %s", strerror(errno));
 	if (bytes != (ssize_t)sizeof errnum)
 		errnum = opened ? 0 : -1; /* closed by the exec, or by a KILL */
 	close(command->barrier);

@@ -255,7 +255,7 @@ def taken_for_held(scenario, status, call):
 
 def sleeps(scenario, call):
     """True if a signal can interrupt CALL, on a file system of this machine."""
-    if call in ("openat", "read") and scenario.args == ["--replace"]:
+    if call in ("openat", "open", "read") and scenario.args == ["--replace"]:
         return False  # this call reads /proc
     if call in ("openat", "open"):
         return scenario.method in KERNEL
