@@ -45,6 +45,7 @@ injected() {
 	injected --each --error=EPERM --only="flock: --die-with-parent" --call=prctl,sendto,recvfrom,clone,clone3
 	injected --each --error=ENOSYS --only="flock: --hold" --call=recvfrom
 	injected --each --error=EINTR --only="flock: -o" --call=sendto,recvfrom,rt_sigtimedwait,waitid
+	injected --each --error=EPERM --only="flock: --run-timeout, is over" --call=setpgid
 	injected --each --error=ENOSYS --only="flock: -w .05" --call=timer_settime
 }
 
