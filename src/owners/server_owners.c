@@ -52,7 +52,8 @@ static bool see_child(pid_t pid, void *context)
 }
 
 /* The child of SEMLOCK that is neither a helper nor shows a wait: its command, or that of a
- * subreaper, semlock; 0: none. */
+ * subreaper, semlock; 0: none.  A waiter's may be an orphan that its helper has left, or what is
+ * about to show the wait. */
 static pid_t child_of(pid_t semlock)
 {
 	struct child_search search = {.parent = semlock};
@@ -156,8 +157,8 @@ int server_owners_ask(struct owners *found, const struct lock *lock, struct erro
 	return result;
 }
 
-/* Does a thread of PID keep the time of a lease?  It does while the lock is held, also after the
- * command has ended (--min-hold). */
+/* Does a thread of PID keep the time of a lease?  It does from before the command begins until the
+ * lock is released, also after the command has ended (--min-hold). */
 static bool keeps_lease(pid_t pid)
 {
 	char path[64], name[32];
@@ -179,9 +180,9 @@ static bool keeps_lease(pid_t pid)
 
 void server_owners_see(struct owners *found, const char *url, pid_t semlock, bool waits)
 {
-	pid_t command = child_of(semlock);
-	struct owner *owner =
-	    (command > 0 || keeps_lease(semlock)) != waits ? owners_add(found) : NULL;
+	const bool leased = keeps_lease(semlock);
+	const pid_t command = leased ? child_of(semlock) : 0;
+	struct owner *owner = leased != waits ? owners_add(found) : NULL;
 
 	if (owner == NULL)
 		return;

@@ -286,6 +286,22 @@ is_shown() {
 	[[ $out == *"$LOCKED: held, 0 waiting"* ]] || complain "$out"
 }
 
+@test "on a server: a waiter whose process that shows the wait begins is no holder" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	demo
+	hold_as holder "$LOCKED"
+	# That process has the name of its kind after its second call of prctl(2), and each WAIT of the helper begins another.
+	start waiter strace -f -qq -o trace -e trace=prctl -e inject=prctl:delay_enter=500ms "$SEMLOCK" -v "$LOCKED" true
+	eventually is_shown '^ *1[.] '
+	for _ in {1..15}; do
+		"$SEMLOCK" --who >.out || [ $? -eq 1 ]
+		grep -qF "$LOCKED: held, 1 waiting" .out || complain "$(cat .out)" || return
+	done
+	let_go holder
+	ended waiter 0
+}
+
 @test "on a server: a waiter that shows its wait is a waiter" {
 	demo
 	hold_as holder "$LOCKED"

@@ -170,7 +170,6 @@ static void *lease_thread(void *argument)
 	    {lease->timer, POLLIN, 0},
 	};
 
-	prctl(PR_SET_NAME, LEASE_THREAD);
 	do {
 		lease_listen(lease);
 		lease_act(lease);
@@ -220,6 +219,8 @@ int lease_guard(const struct guard *guard, struct error *error)
 	if (!lease->running)
 		return error_set(error, ERROR_SYSTEM,
 		    "cannot start the thread that keeps the time");
+	/* --who knows a holder by it, and the thread itself may not run before the command does */
+	pthread_setname_np(lease->thread, LEASE_THREAD);
 	locksmith_begin(lock->server.helper, command);
 	return 0;
 }
