@@ -118,24 +118,28 @@ pooled_session() { SQL_PORT=${PG_PORT[pooler]} sql "SHOW ALL"; SQL_PORT=${PG_POR
 	cmp before after || complain "$(diff before after)"
 }
 
-# Makes the server log what it is asked; looks ID: so often has the waiter of that row looked since.
+# Makes the server log what it is asked; looks ID...: so often have the waiters of these rows looked since.
 log_looks() {
 	sql "ALTER SYSTEM SET log_statement = 'all'"
 	sql "SELECT pg_reload_conf()"
 }
-looks() { grep -c "statement: SET TRANSACTION.* id = $1 " "$PG_HOME/one.log" || true; }
+looks() {
+	local IFS='|'
+	grep -cE "statement: SET TRANSACTION.* id = ($*) " "$PG_HOME/one.log" || true
+}
 has_looked() { [ "$(looks "$1")" -gt "$2" ]; }
 # place_of N: the row of the Nth in the queue.
 place_of() { sql "SELECT id FROM semlock.place WHERE token IS NULL ORDER BY ticket OFFSET $1 - 1 LIMIT 1"; }
 
 # looked LEAST MOST MS ID...: within so many milliseconds these have looked so often.
 looked() {
-	local least=$1 most=$2 time=$3 id before=0 after=0
+	local least=$1 most=$2 time=$3 count
 	shift 3
-	for id; do before=$((before + $(looks "$id"))); done
+	count=$(looks "$@")
 	"$PROBE" pause "$time"
-	for id; do after=$((after + $(looks "$id"))); done
-	[ $((after - before)) -ge "$least" ] && [ $((after - before)) -le "$most" ]
+	count=$(($(looks "$@") - count))
+	echo "looked $count times" >&2
+	[ $count -ge "$least" ] && [ $count -le "$most" ]
 }
 
 @test "through a pooler, which tells no waiter of its turn, the third in the queue looks every second or two" {
