@@ -179,7 +179,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
 {
 	if ((command->policy & LEADS_GROUP) != 0 && setpgid(0, 0) != 0)
 		return errno; /* nothing could end it when its time is up */
-	if ((command->policy & LEADS_GROUP) == 0 && command->group > 0 && setpgid(0, command->group) != 0)
+	if ((command->policy & LEADS_GROUP) == 0 && command->group > 0 &&
+	    setpgid(0, command->group) != 0)
 		return errno; /* all of the caller's group have been killed */
 	if ((command->policy & DIES_WITH_SEMLOCK) != 0)
 		tie_to_parent(given);

@@ -12,10 +12,10 @@ struct transfer {
 	bool running;
 	bool ended; /* it ran and is over; result is its outcome */
 	CURLcode result;
-	bool cut_off;   /* at its end the connection was closed, or there was none */
-	bool starved;   /* this process had too little processor time to hear of an answer */
-	bool connected; /* it was cut short on a connection */
-	bool late;      /* the same, or perhaps so: STARVED */
+	bool cut_off;        /* at its end the connection was closed, or there was none */
+	bool starved;        /* this process had too little processor time to hear of an answer */
+	bool connected;      /* it was cut short on a connection */
+	bool late;           /* the same, or perhaps so: STARVED */
 	bool server_hung_up; /* after transfer_note_hang_up: the server has closed the connection */
 	char error[CURL_ERROR_SIZE]; /* libcurl's message for the result */
 };
