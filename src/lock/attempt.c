@@ -152,11 +152,17 @@ static bool is_shared_unlisted(const struct lock *lock)
 	return outcome == BUSY;
 }
 
-/* Read the list of all locks: does a process sleep in the kernel in front of the open LOCK, or of a
- * slot of it?  A stopped one does not.  In front of a shared flock that the list does not show,
- * assume that a waiter sleeps.  *WHOLE: the list came in one piece, and lacks nothing.  False also
- * where it cannot be read, or is so long that the time of -n could not be kept. */
-static bool is_listed_sleeper(const struct lock *lock, bool *whole)
+enum listed {
+	LISTED_NOBODY,  /* also where the list cannot be read */
+	LISTED_SLEEPER, /* or one may sleep in front of a shared flock that the list does not show
+	                 */
+	LISTED_IN_PART  /* the list is longer than the time for it */
+};
+
+/* Read the list of all locks, for MOST ns of processor time: does a process sleep in the kernel in
+ * front of the open LOCK, or of a slot of it?  A stopped one does not.  *WHOLE: the list came in
+ * one piece, and lacks nothing. */
+static enum listed find_sleeper(const struct lock *lock, int64_t most, bool *whole)
 {
 	const bool has_range = (lock->spec->method->can & CAN_RANGE) != 0;
 	const unsigned kinds = has_range ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
@@ -166,14 +172,14 @@ static bool is_listed_sleeper(const struct lock *lock, bool *whole)
 	struct effort effort = effort_begins();
 	unsigned major, minor;
 	size_t length = 0;
-	bool found = false, held = false;
+	bool found = false, held = false, in_part;
 
 	*whole = true;
 	if (locks == NULL)
-		return false;
+		return LISTED_NOBODY;
 	file_system_device(lock->fd, lock->id.device, &major, &minor);
-	while (!found && !effort_exceeds(&effort, 10 * MILLISECOND) &&
-	       fgets(line, sizeof line, locks) != NULL) {
+	while (
+	    !found && !effort_exceeds(&effort, most) && fgets(line, sizeof line, locks) != NULL) {
 		length += strlen(line);
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 ||
 		    entry.major != major || entry.minor != minor ||
@@ -183,10 +189,13 @@ static bool is_listed_sleeper(const struct lock *lock, bool *whole)
 		found = entry.waiting;
 		held = held || entry.kind == KIND_FLOCK;
 	}
+	in_part = !found && !feof(locks);
 	fclose(locks);
 	*whole = length < PROCFS_PAGE_FILLED;
 	/* Q5: nor held by an unlisted process */
-	return found || (!held && is_shared_unlisted(lock));
+	if (found || (!held && is_shared_unlisted(lock)))
+		return LISTED_SLEEPER;
+	return in_part ? LISTED_IN_PART : LISTED_NOBODY;
 }
 
 /* Can a process sleep in front of LOCK while LOCK is free for us: a writer among readers, the whole
@@ -206,13 +215,17 @@ static bool may_be_free_for_us_alone(const struct lock *lock)
  * sleeps in the kernel, and the list of all locks alone tells.  The kernel gives that a page at a
  * time, and a line that is there can be left out if one before it goes between two of them: only of
  * a longer list, and before a waiter is passed by, one read is not enough. */
-static bool has_sleeper(const struct lock *lock)
+static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 {
+	enum listed listed;
 	bool whole;
 
 	if (!may_be_free_for_us_alone(lock))
 		return false;
-	return is_listed_sleeper(lock, &whole) || (!whole && is_listed_sleeper(lock, &whole));
+	listed = find_sleeper(lock, checks->list_time, &whole);
+	if (listed == LISTED_NOBODY && !whole)
+		listed = find_sleeper(lock, checks->list_time, &whole);
+	return listed == LISTED_SLEEPER || (listed == LISTED_IN_PART && checks->looks_again);
 }
 
 enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, enum life *life,
@@ -234,7 +247,7 @@ enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, en
 	}
 	/* Once, and last: it may have come to sleep between two checks.  Not with the lock in hand:
 	 * the sleeper would not get it while many look. */
-	if (has_sleeper(lock)) {
+	if (has_sleeper(lock, checks)) {
 		*life = LIFE_SLEEPER;
 		return BUSY;
 	}

@@ -20,10 +20,14 @@ enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, s
 void attempt_drop(struct lock *lock);
 
 /* When a lock counts as deserted: found free COUNT times over SPELL ns, after which no process
- * sleeps in front of it in the kernel. */
+ * sleeps in front of it in the kernel.  The list of all locks, which tells that, may be so long
+ * that LIST_TIME ns of processor time are not enough: then it is deserted all the same if the
+ * caller has no time to look again, as with -n, and else it is not. */
 struct checks {
 	int count;
 	int64_t spell;
+	int64_t list_time;
+	bool looks_again;
 };
 
 /* What a lock that is not deserted lives by. */

@@ -200,7 +200,7 @@ static enum phase try_first(struct taking *taking, struct error *error)
  * If a caller's descriptor carries a lock already, a check would lose it. */
 static enum outcome take_at_once(struct lock *lock, struct error *error)
 {
-	static const struct checks checks = {8, 7 * MILLISECOND};
+	static const struct checks checks = {8, 7 * MILLISECOND, 10 * MILLISECOND, false};
 	enum life life;
 
 	if (held_read(lock).mode != HELD_NONE)
@@ -307,10 +307,10 @@ static enum phase convert(struct taking *taking, struct error *error)
  * for it. */
 static enum outcome take_deserted(struct taking *taking, struct error *error)
 {
-	static const struct checks first = {50, 22 * SECOND / 100};
-	static const struct checks next = {25, 12 * SECOND / 100};
+	static const struct checks first = {50, 22 * SECOND / 100, SECOND / 2, true};
+	static const struct checks next = {25, 12 * SECOND / 100, SECOND / 2, true};
 	/* A replacer (--replace) leaves a lock free for as long as it looks for the holder. */
-	static const struct checks behind_replacer = {50, 62 * SECOND / 100};
+	static const struct checks behind_replacer = {50, 62 * SECOND / 100, SECOND / 2, true};
 	struct queue *queue = &taking->queue;
 	const struct checks *checks = &first;
 	enum life life = LIFE_HOLDER;

@@ -99,6 +99,25 @@ expect_line() {
 	done
 }
 
+@test "nor where the list of all locks is longer than -n has time for" {
+	local cpus
+	cpus=$(sed -n 's/^Cpus_allowed_list:[[:blank:]]*//p' /proc/self/status)
+	mkfifo many.up
+	# The list has the locks of one processor behind those of another.
+	start many taskset -c "${cpus%%[-,]*}" "$PROBE" tickets database 40000 many.up
+	read -r _ <many.up
+	taskset -cp "${cpus##*[-,]}" $BASHPID >/dev/null
+	hold_as holder -s -m ofd l
+	queue_as next -m ofd l
+	queue_as behind -s -m ofd l
+	! read -r -t 4 <>behind.up || complain "it went past"
+	release holder
+	ready next
+	kill "${PID[many]}"
+	let_go next
+	let_go behind
+}
+
 @test "among readers, too, a stopped writer is passed by" {
 	local began
 	hold_as reader -s l
