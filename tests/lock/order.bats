@@ -115,6 +115,7 @@ expect_line() {
 	ready next
 	kill "${PID[many]}"
 	let_go next
+	ready behind
 	let_go behind
 }
 
