@@ -20,7 +20,6 @@
 #include "report/text.h"
 #include "run/notes.h"
 #include "run/who.h"
-#include "sys/deadline.h"
 
 enum {
 	USER_COLUMNS = 8,
@@ -261,27 +260,25 @@ static bool was_deleted(const char *label, char path[PATH_MAX])
 
 /* The process that, as the file LABEL says, has it as a PID file or a dot lock, and lives; 0: none.
  * semlock's own locks of that kind are found without it, since they are under flock(2), too. */
-static pid_t named_in_file(const char *label)
+static pid_t named_in_file(const char *label, struct search_terms *terms)
 {
 	struct lock_spec spec = {.name = label, .method = method_named("link")};
-	struct search_terms terms = {.list_use = LIST_NEVER, .deadline = deadline_never()};
 	struct owners found;
 	struct error error;
 	pid_t pid = 0;
 
-	if (owners_look_by_name(&found, &spec, true, &terms, &error) == 0 && owners_held(&found) &&
+	if (owners_look_by_name(&found, &spec, true, terms, &error) == 0 && owners_held(&found) &&
 	    found.list[0].verdict == ALIVE && found.list[0].host[0] == '\0')
 		pid = found.list[0].process.pid;
 	owners_forget(&found);
-	search_terms_forget(&terms);
 	return pid;
 }
 
 /* Of a lock of the kernel there may be no file: the name is perhaps mistyped.  Or another program
  * has made a lock of another kind. */
-static void print_free(const char *label, enum family family)
+static void print_free(const char *label, enum family family, struct search_terms *terms)
 {
-	const pid_t pid = family == OF_KERNEL ? named_in_file(label) : 0;
+	const pid_t pid = family == OF_KERNEL ? named_in_file(label, terms) : 0;
 
 	if (pid != 0)
 		print_line(
@@ -293,15 +290,11 @@ static void print_free(const char *label, enum family family)
 		print_line("%s: free", label);
 }
 
-static void print_table(const char *label, const struct owners *found, enum family family)
+static void print_table(const char *label, const struct owners *found)
 {
 	const size_t width = table_width();
 	char path[PATH_MAX];
 
-	if (found->count == 0) {
-		print_free(label, family);
-		return;
-	}
 	print_line("%s: %s, %zu waiting", label, state_of(label, found),
 	    found->count - found->holders);
 	if (was_deleted(label, path))
@@ -442,7 +435,7 @@ static int print_lock(const struct request *request, const char *name, struct ow
 	if (request->json)
 		print_json(name, found, family, first);
 	else
-		print_table(name, found, family);
+		print_table(name, found);
 	status = owners_held(found) ? EXIT_BUSY : EXIT_SUCCESS;
 	owners_forget(found);
 	return status;
@@ -460,7 +453,11 @@ static int show_lock(const struct request *request, const struct lock_spec *want
 		complain("%s: %s", wanted->name, error.text);
 		return exit_status_of(error.kind);
 	}
-	return print_lock(request, wanted->name, &found, lock.method->family, first);
+	if (found.count > 0 || request->json)
+		return print_lock(request, wanted->name, &found, lock.method->family, first);
+	owners_forget(&found);
+	print_free(wanted->name, lock.method->family, terms);
+	return EXIT_SUCCESS;
 }
 
 /* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
