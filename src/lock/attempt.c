@@ -154,8 +154,7 @@ static bool is_shared_unlisted(const struct lock *lock)
 
 enum listed {
 	LISTED_NOBODY,  /* also where the list cannot be read */
-	LISTED_SLEEPER, /* or one may sleep in front of a shared flock that the list does not show
-	                 */
+	LISTED_SLEEPER, /* or perhaps one, in front of a shared flock that the list does not show */
 	LISTED_IN_PART  /* the list is longer than the time for it */
 };
 

@@ -19,11 +19,12 @@ static bool unanswered(const struct transfer *transfer, CURLcode result)
 
 static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 {
+	const bool lost = unanswered(&remote->transfer, result);
+
 	snprintf(remote->text, sizeof remote->text, "%s", remote->transfer.error);
 	/* Nor would it be answered on that connection the next time. */
-	curl_easy_setopt(remote->transfer.easy, CURLOPT_FRESH_CONNECT,
-	    unanswered(&remote->transfer, result) ? 1L : 0L);
-	if (unanswered(&remote->transfer, result))
+	curl_easy_setopt(remote->transfer.easy, CURLOPT_FRESH_CONNECT, lost ? 1L : 0L);
+	if (lost)
 		result = CURLE_SEND_ERROR;
 	switch (result) {
 	case CURLE_OK:
