@@ -3,7 +3,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -159,9 +158,8 @@ enum listed {
 };
 
 /* Read the list of all locks, for MOST ns of processor time: does a process sleep in the kernel in
- * front of the open LOCK, or of a slot of it?  A stopped one does not.  *WHOLE: the list came in
- * one piece, and lacks nothing. */
-static enum listed find_sleeper(const struct lock *lock, int64_t most, bool *whole)
+ * front of the open LOCK, or of a slot of it?  A stopped one does not. */
+static enum listed find_sleeper(const struct lock *lock, int64_t most)
 {
 	const bool has_range = (lock->spec->method->can & CAN_RANGE) != 0;
 	const unsigned kinds = has_range ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
@@ -170,16 +168,13 @@ static enum listed find_sleeper(const struct lock *lock, int64_t most, bool *who
 	struct procfs_lock entry;
 	struct effort effort = effort_begins();
 	unsigned major, minor;
-	size_t length = 0;
 	bool found = false, held = false, in_part;
 
-	*whole = true;
 	if (locks == NULL)
 		return LISTED_NOBODY;
 	file_system_device(lock->fd, lock->id.device, &major, &minor);
 	while (
 	    !found && !effort_exceeds(&effort, most) && fgets(line, sizeof line, locks) != NULL) {
-		length += strlen(line);
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 ||
 		    entry.major != major || entry.minor != minor ||
 		    entry.inode != (unsigned long long)lock->id.inode ||
@@ -190,7 +185,6 @@ static enum listed find_sleeper(const struct lock *lock, int64_t most, bool *who
 	}
 	in_part = !found && !feof(locks);
 	fclose(locks);
-	*whole = length < PROCFS_PAGE_FILLED;
 	/* Q5: nor held by an unlisted process */
 	if (found || (!held && is_shared_unlisted(lock)))
 		return LISTED_SLEEPER;
@@ -211,30 +205,35 @@ static bool may_be_free_for_us_alone(const struct lock *lock)
 }
 
 /* The head of a living queue may want more than we do, and so not find the lock free as we do: it
- * sleeps in the kernel, and the list of all locks alone tells.  The kernel gives that a page at a
- * time, and a line that is there can be left out if one before it goes between two of them: only of
- * a longer list, and before a waiter is passed by, one read is not enough. */
+ * sleeps in the kernel, and the list of all locks alone tells. */
 static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 {
-	enum listed listed;
-	bool whole;
-
-	if (!may_be_free_for_us_alone(lock))
-		return false;
-	listed = find_sleeper(lock, checks->list_time, &whole);
-	if (listed == LISTED_NOBODY && !whole)
-		listed = find_sleeper(lock, checks->list_time, &whole);
-	return listed == LISTED_SLEEPER || (listed == LISTED_IN_PART && checks->looks_again);
+	switch (find_sleeper(lock, checks->list_time)) {
+	case LISTED_SLEEPER:
+		return true;
+	case LISTED_IN_PART:
+		return checks->looks_again;
+	case LISTED_NOBODY:
+		break;
+	}
+	return false;
 }
 
+/* Q5: if the lock may be free for us alone, no process sleeps in front of it either, half-way and
+ * at the end.  One that the kernel has woken is in no list until it runs, which on a busy machine
+ * takes a while: the first look gives it as long for that as it has for a lock that is free for
+ * all.  It may also come to sleep between two checks: so the second look is the last step, without
+ * the lock in hand, for the sleeper would not get it while many look.  Besides, the kernel gives
+ * the list a page at a time: a line can be left out if one before it goes between two of them. */
 enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, enum life *life,
     struct error *error)
 {
+	const bool for_us_alone = may_be_free_for_us_alone(lock);
 	const int64_t most = checks->spell / checks->count;
 	struct timespec pause = {0, 0};
 	enum outcome outcome;
 
-	for (int seen = 0; seen < checks->count; seen++) {
+	for (int seen = 1; seen <= checks->count; seen++) {
 		*life = seen > checks->count * 3 / 4 ? LIFE_RACE : LIFE_HOLDER;
 		outcome = lock->spec->method->idle(lock, error); /* Q5: is it free at this check? */
 		if (outcome != TAKEN)
@@ -243,12 +242,12 @@ enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, en
 		wakeup_off(); /* its signal would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
-	}
-	/* Once, and last: it may have come to sleep between two checks.  Not with the lock in hand:
-	 * the sleeper would not get it while many look. */
-	if (has_sleeper(lock, checks)) {
-		*life = LIFE_SLEEPER;
-		return BUSY;
+		if (for_us_alone && (seen == checks->count / 2 || seen == checks->count) &&
+		    has_sleeper(lock, checks)) {
+			CRASH_POINT("attempt.sleeper");
+			*life = LIFE_SLEEPER;
+			return BUSY;
+		}
 	}
 	CRASH_POINT("attempt.deserted");
 	return attempt_try(lock, error); /* Q6: take it */

@@ -464,6 +464,41 @@ refused_late() {
 	done
 }
 
+# A waiter that the kernel has woken, and that has not run yet, is in no list.  Here it is stopped before the last look.
+@test "a writer that sleeps half-way in the checks, and is awake when they end, is not passed by" {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	for way in -s "-j 2" "-s -m ofd" "-j 2 -m ofd"; do
+		case $way in
+		*-m*) method="-m ${way##* }" ;;
+		*) method= ;;
+		esac
+		# shellcheck disable=SC2086 # words
+		hold_lock $way l
+		# shellcheck disable=SC2086 # words
+		queue_as writer $method l
+		fifos behind
+		# shellcheck disable=SC2086 # words
+		SEMLOCK_CRASH="attempt.free:stop attempt.sleeper:stop" SEMLOCK_CRASH_LOG=passed \
+			start behind "$SEMLOCK" $way l "$PROBE" hold behind.up behind.down
+		for ((looks = 1; looks <= 50; looks++)); do
+			until [ "$(grep -cs '^attempt.free$' passed)" = $looks ] || grep -qs '^attempt.sleeper$' passed; do
+				"$PROBE" pause 2
+			done
+			"$PROBE" state "${PID[behind]}" T
+			if grep -qs '^attempt.sleeper$' passed; then break; fi
+			[ $looks -lt 50 ] || kill -STOP "${PID[writer]}"
+			kill -CONT "${PID[behind]}"
+		done
+		[ $looks -lt 50 ] || complain "$way: it has not looked half-way"
+		kill -KILL "${PID[behind]}"
+		ended behind 137
+		let_go
+		ready writer
+		let_go writer
+		rm ./*.up ./*.down passed l
+	done
+}
+
 @test "a stopped waiter is passed by, and is next when it goes on" {
 	local began
 	hold_lock l

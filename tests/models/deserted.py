@@ -10,12 +10,15 @@ Each case named naive leaves out one check, and goes wrong.
 A living process does its step within PROMPT ticks; a command runs for longer than the time
 between two looks. (On a machine too busy for that, the order is lost.)
 
-H holds at first, L until it is stopped. W waits. T is stopped with its ticket. X moves a ticket before
+H holds at first, L until it is stopped, E until it ends, at any time. W waits. K does, until it is
+killed. T is stopped with its ticket. X moves a ticket before
 all others as it likes. R replaces. N is a caller with -n. A name that ends in s: a shared lock.
 
 A whole exclusive lock is free for all or for none: whatever a process sleeps for, it would have it. One that wants
-less (a name that ends in s) may find it free while a writer sleeps before it, which the list of locks shows: that is
-read once, after the looks. (Half-way alone: the writer can come to sleep in the second half.)
+less (a name that ends in s) may find it free while a writer sleeps before it, which the list of locks shows: but not
+before that writer has come to be first, nor when it has been woken, and has not run yet. So the list is read half-way and
+at the end. At the end alone, the writer may just have been woken; half-way alone, it may come to sleep later, because the
+one before it has been killed. (If both happens during the looks of one process, the order is lost.)
 
 In a PID namespace, that list leaves out a holder whose name has an h, and the waiters for its
 lock. A process that finds no holder in the list tries an exclusive lock, which a holder makes fail: a probe.
@@ -24,7 +27,7 @@ import collections
 import explore
 
 PROMPT = 4        # ticks within which a living process does its step
-LOOKS = 2 * PROMPT  # looks, one a tick, that find a deserted lock free: a living waiter comes to be first, and takes it
+LOOKS = 2 * PROMPT + 2  # looks, one a tick, that find a deserted lock free: a living waiter comes to be first, and takes it
 FIRST, AGAIN = 3, 1  # ticks until a waiter's first look, and between looks
 SHORT, LONG = 2, 3   # ticks for which a command runs
 BOUND = 2 * (FIRST + LOOKS + 3 * PROMPT)  # ticks until a free lock is taken
@@ -56,10 +59,18 @@ def model(names, naive="", slowly=False, namespace=False):
 
     def sleeper(s, i):
         return naive != "no sleepers" and not any(hidden(j) for j in s.owners) and any(
-            j != i and s.procs[j].step == "head" and names[j][0] != "T" for j in everyone)
+            j != i and s.procs[j].step == "head" and names[j][0] != "T" and taken(s, j) for j in everyone)
+
+    def reads(looks):
+        """True if the list is read after so many LOOKS, before the last."""
+        return looks == LOOKS // 2 and naive != "end"
+
+    def unlisted(s):
+        """In a PID namespace: the lock is held, by processes that the list does not show."""
+        return namespace and bool(s.owners) and all(hidden(j) for j in s.owners)
 
     def ticket(s, j):
-        return names[j][0] in "WTR" and s.procs[j].step in WAITS
+        return names[j][0] in "WKTR" and s.procs[j].step in WAITS
 
     def preceded(s, i):
         return s.hostile or any(ticket(s, j) and (j < i or names[i][0] == "N") and j != i for j in everyone)
@@ -99,15 +110,17 @@ def model(names, naive="", slowly=False, namespace=False):
         if p.step == "looking":
             if p.due:
                 return []
-            if taken(s, i) or (naive == "half-way list" and p.looks == LOOKS // 2 and sleeper(s, i)):
+            if taken(s, i):
                 return [("sees it busy", s.owners, back)]
+            if shared(i) and reads(p.looks) and (sleeper(s, i) or unlisted(s)):
+                return [("finds a sleeper in the list", s.owners, back)]
             if p.looks < (1 if naive == "one look" and kind == names[-1][0] else LOOKS):
                 if slowly:
                     return [("sees it free", mine, dict(step="peek"))]
                 return [("sees it free", s.owners, dict(looks=p.looks + 1, due=1))]
             if naive == "yields" and preceded(s, i):
                 return [("takes it, gives it back", s.owners, back)]
-            if not shared(i) or naive == "half-way list":
+            if not shared(i) or naive == "half-way":
                 return [("takes", mine, dict(step="run", clock=LONG))]
             if sleeper(s, i):
                 return [("finds a sleeper in the list", s.owners, back)]
@@ -135,13 +148,14 @@ def model(names, naive="", slowly=False, namespace=False):
         if p.step in LOOKING:
             return True
         if p.step == "run":
-            return p.clock == 0
+            return p.clock == 0 and names[i][0] != "E"
         return p.step not in DONE and p.due == 0
 
     def steps(s):
         out = []
         for i, p in enumerate(s.procs):
-            for name, owners, own in actions(s, i):
+            killed = [("is killed", s.owners, dict(step="end"))] if names[i][0] == "K" and p.step in WAITS else []
+            for name, owners, own in actions(s, i) + killed:
                 after = dict(due=PROMPT)
                 after.update(own)
                 if after.get("step") == "looking" and p.step not in LOOKING:
@@ -176,7 +190,7 @@ def model(names, naive="", slowly=False, namespace=False):
         if s.idle > BOUND:
             return "the lock is free, and nobody gets it"
         for i, p in enumerate(s.procs):
-            if p.step != "run" or names[i][0] in "HL" or not strict:
+            if p.step != "run" or names[i][0] in "HLE" or not strict:
                 continue
             older = p.old if names[i][0] == "N" else range(i)
             for j in older:
@@ -195,10 +209,10 @@ def model(names, naive="", slowly=False, namespace=False):
 
 def case(name, holds, names, **how):
     names = names.split()
-    first = {"H": "run", "L": "run", "N": "new", "T": "asleep", "X": "new"}
-    procs = tuple(Process(first.get(n[0], "asleep"), PROMPT, LONG if n[0] in "HL" else FIRST, 0, 0,
+    first = {"H": "run", "L": "run", "E": "run", "N": "new", "T": "asleep", "X": "new"}
+    procs = tuple(Process(first.get(n[0], "asleep"), PROMPT, LONG if n[0] in "HLE" else FIRST, 0, 0,
                           frozenset(), False) for n in names)
-    owners = frozenset(i for i, n in enumerate(names) if n[0] in "HL")
+    owners = frozenset(i for i, n in enumerate(names) if n[0] in "HLE")
     return (name, holds, State(owners, False, 0, procs)) + model(names, **how)
 
 
@@ -206,8 +220,9 @@ CASES = [
     case("-n beside two waiters", True, "H W1 W2 N"),
     case("two with -n beside a waiter", True, "H W1 N1 N2"),
     case("-n -s beside a waiter for all of it", True, "Ls W1 Ns"),
-    case("-n -s beside a waiter, as a reader ends", True, "Hs W1 Ns"),
-    case("two with -n -s beside a waiter, as a reader ends", True, "Hs W1 N1s N2s"),
+    case("-n -s beside a waiter, as a reader ends", True, "Es W1 Ns"),
+    case("-n -s beside a waiter, as the one before it is killed", True, "Ls K W1 Ns"),
+    case("two with -n -s beside a waiter, as a reader ends", True, "Es W1 N1s N2s"),
     case("-n and a stopped waiter", True, "T N"),
     case("-n and a hostile ticket", True, "X N"),
     case("three with -n, that see each other look", True, "T N1 N2 N3", slowly=True),
@@ -215,19 +230,24 @@ CASES = [
     case("naive: -n takes what it finds free", False, "H W1 N", naive="no looks"),
     case("naive: -n looks once", False, "H W1 W2 N", naive="one look"),
     case("naive: -n looks for no sleeper", False, "Ls W1 Ns", naive="no sleepers"),
-    case("naive: -n -s reads the list half-way alone", False, "Ls W1 Ns", naive="half-way list"),
+    case("naive: -n -s reads the list at the end alone", False, "Es W1 Ns", naive="end"),
+    case("naive: -n -s reads the list half-way alone", False, "Ls K W1 Ns", naive="half-way"),
     case("-n -s beside a waiter, in a PID namespace", True, "Lhs W1 Ns", namespace=True),
+    case("-n -s beside a waiter, as a reader ends, in a PID namespace", True, "Ehs W1 Ns", namespace=True),
     case("-n -s and a stopped waiter, in a PID namespace", True, "T Ns", namespace=True),
     case("two with -n -s, that see each other look and probe", True, "T N1s N2s", slowly=True, namespace=True),
     case("naive: -n -s believes the list", False, "Lhs W1 Ns"),
     case("three waiters", True, "H W1 W2 W3"),
     case("a reader behind a writer", True, "Ls W1 Ws"),
-    case("two readers behind a writer, as a reader ends", True, "Hs W1 W2s W3s"),
+    case("a reader behind a writer, as a reader ends", True, "Es W1 Ws"),
+    case("a reader behind a writer, as the one before it is killed", True, "Ls K W1 Ws"),
+    case("two readers behind a writer, as a reader ends", True, "Es W1 W2s W3s"),
     case("a waiter behind a stopped one", True, "H T W1"),
     case("a waiter and a hostile ticket", True, "H X W1"),
     case("two waiters behind a stopped one", True, "H T W1 W2"),
     case("a replacer and a hostile ticket", True, "L X R"),
     case("a reader behind a writer, in a PID namespace", True, "Lhs W1 Ws", namespace=True),
+    case("a reader behind a writer, as a reader ends, in a PID namespace", True, "Ehs W1 Ws", namespace=True),
     case("two readers behind a stopped writer, in a PID namespace", True, "H T W1s W2s", namespace=True),
     case("naive: a waiter believes the list", False, "Lhs W1 Ws"),
     case("naive: a waiter never looks", False, "H T W1", naive="never"),
