@@ -23,24 +23,29 @@ int crowd_number(char **argv)
 }
 
 /* Nanoseconds.  A lock that is free for this long may go to a later waiter, for the next in turn is
- * delayed: no series of looks at the lock is shorter (take_deserted in src/lock/take.c). */
+ * delayed: no series of looks at the lock is shorter (take_deserted in src/lock/taking.c). */
 #define LONG_PAUSE INT64_C(50000000)
+/* And within so much time after it to further ones, which have looked through the same pause: no
+ * series is longer. */
+#define ITS_WAKE INT64_C(250000000)
 
-/* BEGAN: when the holder was released, ns.  A waiter served after a LONG_PAUSE is not counted in
- * *inversions; *held_up: by how many inversions the count is less. */
+/* BEGAN: when the holder was released, ns.  A waiter served after a LONG_PAUSE, or in ITS_WAKE, has
+ * passed by none in *inversions; *held_up: by how many inversions the count is less. */
 static int count_log(const char *path, int64_t began, int *inversions, int *held_up)
 {
 	FILE *log = fopen(path, "r");
 	int lines = 0, number, last = -1, last_prompt = -1;
-	long long at, before = began;
+	long long at, before = began, resumed = began - ITS_WAKE;
 
 	while (log != NULL && fscanf(log, "%d %lld", &number, &at) == 2) {
 		*held_up += number < last;
 		last = number;
-		if (at - before < LONG_PAUSE) {
+		if (at - before >= LONG_PAUSE)
+			resumed = at;
+		else
 			*inversions += number < last_prompt;
+		if (at - resumed >= ITS_WAKE)
 			last_prompt = number;
-		}
 		before = at;
 		lines++;
 	}
