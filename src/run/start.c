@@ -283,10 +283,16 @@ static int release_prepared(struct command *command)
 	opened = bytes == 1;
 	CRASH_POINT("start_barrier.opened");
 	UNINTERRUPTED(bytes, recv(command->barrier, &errnum, sizeof errnum, 0));
-	if (bytes < 0 && errno != ECONNRESET) /* that is a KILL before it read the byte */
-		complain("cannot see whether the command has started: %s", strerror(errno));
-	if (bytes != (ssize_t)sizeof errnum)
+	if (bytes < 0 && errno != ECONNRESET) { /* that is a KILL before it read the byte */
+		errnum = errno;
+		if (opened) {
+			complain("cannot see whether the command has started: %s",
+			    strerror(errnum));
+			errnum = 0;
+		}
+	} else if (bytes != (ssize_t)sizeof errnum) {
 		errnum = opened ? 0 : -1; /* closed by the exec, or by a KILL */
+	}
 	close(command->barrier);
 	return errnum;
 }

@@ -4,6 +4,7 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 TORTURE=${TORTURE:-$SOURCE/build/tests/torture/torture}
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 
 tracing() {
 	[ -z "${SANITIZED-}" ] || skip "the sanitizers' own calls must not fail, and LeakSanitizer cannot work under strace"
@@ -64,5 +65,13 @@ injected() {
 	exec {open}<>open
 	refused 71 "cannot start a process" strace -f -qq -o trace -e trace=clone,fork,vfork \
 		-e inject=clone,fork,vfork:error=EAGAIN:when=1 "$SEMLOCK" --hold L <&"$open"
+	expect_free L
+}
+
+# The process at the barrier has ended before it is let go.
+@test "--hold whose barrier cannot be read at either end: one line, and no status of a KILL" {
+	tracing
+	SEMLOCK_CRASH=start_barrier.started:wait refused 71 "cannot fork the process that holds it" strace -f -qq -o trace \
+		-e trace=recvfrom -e inject=recvfrom:error=ENOSYS:when=1 "$CRASHABLE_SEMLOCK" -m flock --hold L
 	expect_free L
 }
