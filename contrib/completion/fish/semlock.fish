@@ -122,7 +122,8 @@ function __semlock_known
     semlock --help 2>/dev/null | sed -n "s/; made of files://; s/^$argv[1]: //p" | string split ' '
 end
 
-complete -c semlock -f
+# Before fish 3.2, no -F brings back the files that -f has taken away.
+string match -qr '^(2|3\.[01])\.' -- $version; or complete -c semlock -f
 complete -c semlock -n __semlock_at_lock -F -a '(__semlock_urls)'
 complete -c semlock -n __semlock_at_command -f -a '(__semlock_command)'
 complete -c semlock -n '__semlock_at_command; and not __semlock_without_lock; and test (count (__semlock_operands)) -eq 1' -f -a '-c --command' -d 'Run a string by the shell'
