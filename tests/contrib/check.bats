@@ -81,7 +81,7 @@ SUDO='[ "$1" != -n ] || shift; case $1 in sh) cat >/dev/null ;; rm) ;; *) exec "
 }
 
 # A tree whose phases lint, package and quick are a line each: what they begin and end with is in the file said.
-# lint ends only when package has begun, and package only when lint has ended, or, with HANGS, after 20 seconds.
+# lint ends only when package has begun, and package only when lint has ended; with HANGS each after 20 seconds.
 tree_of_stubs() {
 	mkdir -p stubs/contrib/packaging fake tmp
 	# Other tests run beside this one: what they have in shared directories is none of its concern.
@@ -106,7 +106,7 @@ tree_of_stubs() {
 		#!/bin/sh
 		printf '#!/bin/sh\ncp ../tree/stub.mk Makefile\n' >"$1/configure"
 		cat >"$1/stub.mk" <<'MAKE'
-		lint: ; until grep -qx package "$$SAID"; do sleep 0.05; done; echo lint >>"$$SAID"
+		lint: ; until grep -qx package "$$SAID"; do sleep 0.05; done; echo lint >>"$$SAID"; [ -z "$$HANGS" ] || sleep 20
 		check: ; mkdir -p tests; echo ':test-result: PASS one' >tests/one.trs; [ -z "$(TESTS)" ] || echo tests >>"$$SAID"
 		all: ; :
 		MAKE
