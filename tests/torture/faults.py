@@ -73,6 +73,8 @@ NOT_INJECTED = {
     "rt_sigprocmask": "fails for a wrong argument alone; the library's own fork(2) masks all signals by it",
     "rt_sigaction": "fails for a wrong argument alone",
     "timer_delete": "fails for a wrong argument alone",
+    "brk": "returns the end of the heap and never an error: the library takes -ENOSYS for an address",
+    "futex": "the library ends the program after an error that futex(2) cannot have",
     "mprotect": "the library's, for the stack of a thread, which it takes for protected after ENOSYS",
     "arch_prctl": "the library's start, before main", "set_tid_address": "the library's start, before main",
     "set_robust_list": "the library's start, before main", "rseq": "the library's start, before main",
