@@ -48,6 +48,7 @@ injected() {
 	injected --each --error=EINTR --only="flock: -o" --call=sendto,recvfrom,rt_sigtimedwait,waitid
 	injected --each --error=EPERM --only="flock: --run-timeout, is over" --call=setpgid
 	injected --each --error=ENOSYS --only="flock: -w .05" --call=timer_settime
+	injected --each --error=EPERM --only="excl: far away, stale" --call=uname
 }
 
 @test "--who: nothing that cannot be read makes a held lock a free one" {

@@ -69,6 +69,11 @@ int lockdir_open(struct lock *lock, struct error *error)
 	int fd = -1;
 
 	lock->fd = -1;
+	/* a record without a host proves nothing to others, and none of theirs can be judged */
+	if (host_id()->nameless != 0) {
+		errno = host_id()->nameless;
+		return error_set(error, ERROR_SYSTEM, "cannot find out the name of this host");
+	}
 	if (*base == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
 		return error_plain(error, ERROR_USAGE, "names a directory, and no lock in it");
 	file = calloc(1, sizeof *file);

@@ -86,6 +86,8 @@ static void look_up(void)
 	if (uname(&system) == 0)
 		snprintf(this_system.host, sizeof this_system.host, "%.*s", HOST_SIZE - 1,
 		    system.nodename);
+	else
+		this_system.nameless = errno;
 	make_word(this_system.boot);
 	make_word(this_system.machine);
 	make_word(this_system.host);

@@ -23,6 +23,7 @@ enum { BOOT_SIZE = 40, HOST_SIZE = 65 };
 struct host_id {
 	char boot[BOOT_SIZE];
 	char host[HOST_SIZE];
+	int nameless; /* 0, or the errno of the uname(2) that was to tell HOST */
 	char machine[HOST_SIZE];
 	uint64_t pidns; /* 0: unknown */
 	pid_t pid_max;  /* 0: unknown */
