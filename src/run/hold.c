@@ -96,18 +96,23 @@ static void *end_wait_by_lines(void *of)
 	return NULL;
 }
 
-/* Will there be an end of standard input that is still to come?  Not of a file or /dev/null, nor
- * where the writer has ended: the lock would be let go at once, and look as if it were held. */
-static bool input_will_end(void)
+/* Returns 0 if the end of standard input is still to come, or -1 with ERROR filled: it never comes
+ * of a file or /dev/null, and where the writer has ended, the lock would be let go at once, and
+ * look as if it were held. */
+static int check_input(struct error *error)
 {
 	struct pollfd input = {STDIN_FILENO, POLLIN, 0};
 	struct stat file;
 
-	if (fstat(STDIN_FILENO, &file) != 0)
-		return false;
-	if (!S_ISFIFO(file.st_mode) && !S_ISSOCK(file.st_mode) && !isatty(STDIN_FILENO))
-		return false;
-	return poll(&input, 1, 0) <= 0 || (input.revents & (POLLHUP | POLLERR)) == 0;
+	if (fstat(STDIN_FILENO, &file) != 0) {
+		if (errno != EBADF)
+			return error_set(error, ERROR_SYSTEM,
+			    "--hold: cannot examine standard input");
+	} else if (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode) || isatty(STDIN_FILENO)) {
+		if (poll(&input, 1, 0) <= 0 || (input.revents & (POLLHUP | POLLERR)) == 0)
+			return 0;
+	}
+	return error_plain(error, ERROR_USAGE, NO_INPUT);
 }
 
 int hold_for(struct hold *hold, pid_t owner, int64_t ttl, struct error *error)
@@ -121,8 +126,8 @@ int hold_for(struct hold *hold, pid_t owner, int64_t ttl, struct error *error)
 	if (owner == 0 && (getppid() != pid || hold_owner_ended(&hold->owner)))
 		return error_plain(error, ERROR_USAGE,
 		    "--hold: the process that started it has ended");
-	if (ttl > 0 && !input_will_end())
-		return error_plain(error, ERROR_USAGE, NO_INPUT);
+	if (ttl > 0 && check_input(error) != 0)
+		return -1;
 	/* no signal says that a pipe is hung up or a process has ended */
 	errno = signals_free_thread(NULL, ttl > 0 ? end_wait_by_lines : end_wait, hold);
 	return errno == 0 ? 0 : error_no_process(error);
@@ -191,6 +196,7 @@ noreturn void hold_until_end(struct hold *hold)
 	char name[32], ttl[32] = "";
 	const sigset_t term = signals_only(SIGTERM);
 	struct pollfd ends[2];
+	struct error error;
 	/* a keeper that is killed writes no other */
 	char why = HOLD_ABANDONED;
 	ssize_t got;
@@ -202,9 +208,9 @@ noreturn void hold_until_end(struct hold *hold)
 		sigprocmask(SIG_UNBLOCK, &term, NULL);
 	}
 	/* the keeper may have ended it already, and has written why */
-	if (hold->caller == NULL && !input_will_end()) {
-		complain(NO_INPUT);
-		_exit(EXIT_USAGE);
+	if (hold->caller == NULL && check_input(&error) != 0) {
+		complain("%s", error.text);
+		_exit(exit_status_of(error.kind));
 	}
 	if (hold->lines.time > 0)
 		snprintf(ttl, sizeof ttl, " ttl=%.9g", (double)hold->lines.time / SECOND);

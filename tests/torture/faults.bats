@@ -76,3 +76,12 @@ injected() {
 		-e trace=recvfrom -e inject=recvfrom:error=ENOSYS:when=1 "$CRASHABLE_SEMLOCK" -m flock --hold L
 	expect_free L
 }
+
+@test "--hold that may not look at its input: the line says so, and not that the input has ended" {
+	tracing
+	mkfifo open
+	exec {open}<>open
+	refused 71 "cannot examine standard input" strace -f -qq -o trace -P "$PWD/open" -e trace=%%stat \
+		-e inject=%%stat:error=EPERM "$SEMLOCK" --hold L <&"$open"
+	expect_free L
+}
