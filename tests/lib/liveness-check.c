@@ -133,6 +133,11 @@ static void rows(void)
 	expect("3: network file system, another boot", later, changed, UNKNOWN);
 	expect("3: network file system, a bare PID", bare(4242), changed, UNKNOWN);
 	expect("3: network file system, our host and boot, gone", us, changed, DEAD);
+	other = us;
+	strcpy(other.boot, "-");
+	changed.host_id = &no_boot;
+	expect("3: network file system, our host's name, and neither boot could be found out",
+	    other, changed, UNKNOWN);
 	other = bare(4242);
 	strcpy(other.host, "vm");
 	expect("3: network file system, a PID of our host, gone", other, changed, DEAD);

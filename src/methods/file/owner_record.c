@@ -425,7 +425,7 @@ static bool is_seen(const struct record *record, const struct facts *facts)
 enum verdict record_verdict(const struct record *record, const struct facts *facts)
 {
 	const bool full = record->kind == RECORD_FULL;
-	const bool ours = record_of_boot(record, facts->host_id->boot);
+	const bool ours = boot_known(record->boot) && record_of_boot(record, facts->host_id->boot);
 	/* Whatever else differs, it is not dead: a boot may be named wrongly. */
 	const bool seen = is_seen(record, facts);
 
