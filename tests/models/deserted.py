@@ -10,15 +10,16 @@ Each case named naive leaves out one check, and goes wrong.
 A living process does its step within PROMPT ticks; a command runs for longer than the time
 between two looks. (On a machine too busy for that, the order is lost.)
 
-H holds at first, L until it is stopped, E until it ends, at any time. W waits. K does, until it is
-killed. T is stopped with its ticket. X moves a ticket before
-all others as it likes. R replaces. N is a caller with -n. A name that ends in s: a shared lock.
+H holds at first, L until it is stopped, E until it ends, at any time. W waits, K until it is
+killed. T is stopped with its ticket. X moves a ticket before all others as it likes. R replaces.
+N is a caller with -n. A name that ends in s: a shared lock.
 
-A whole exclusive lock is free for all or for none: whatever a process sleeps for, it would have it. One that wants
-less (a name that ends in s) may find it free while a writer sleeps before it, which the list of locks shows: but not
-before that writer has come to be first, nor when it has been woken, and has not run yet. So the list is read half-way and
-at the end. At the end alone, the writer may just have been woken; half-way alone, it may come to sleep later, because the
-one before it has been killed. (If both happens during the looks of one process, the order is lost.)
+A whole exclusive lock is free for all or for none: whatever a process sleeps for, it would have it. One that
+wants less (a name that ends in s) may find it free while a writer sleeps before it, which the list of locks
+shows: but not before that writer has come to be first, nor when it has been woken, and has not run yet. So
+the list is read half-way and at the end. At the end alone, the writer may just have been woken; half-way
+alone, it may come to sleep later, because the one before it has been killed. (If both happen during the looks
+of one process, the order is lost.)
 
 In a PID namespace, that list leaves out a holder whose name has an h, and the waiters for its
 lock. A process that finds no holder in the list tries an exclusive lock, which a holder makes fail: a probe.
@@ -27,7 +28,8 @@ import collections
 import explore
 
 PROMPT = 4        # ticks within which a living process does its step
-LOOKS = 2 * PROMPT + 2  # looks, one a tick, that find a deserted lock free: a living waiter comes to be first, and takes it
+# Looks, one a tick, that find a deserted lock free: a living waiter comes to be first, and takes it.
+LOOKS = 2 * PROMPT + 2
 FIRST, AGAIN = 3, 1  # ticks until a waiter's first look, and between looks
 SHORT, LONG = 2, 3   # ticks for which a command runs
 BOUND = 2 * (FIRST + LOOKS + 3 * PROMPT)  # ticks until a free lock is taken
@@ -113,7 +115,7 @@ def model(names, naive="", slowly=False, namespace=False):
             if taken(s, i):
                 return [("sees it busy", s.owners, back)]
             if shared(i) and reads(p.looks) and (sleeper(s, i) or unlisted(s)):
-                return [("finds a sleeper in the list", s.owners, back)]
+                return [("finds a sleeper half-way", s.owners, back)]
             if p.looks < (1 if naive == "one look" and kind == names[-1][0] else LOOKS):
                 if slowly:
                     return [("sees it free", mine, dict(step="peek"))]
