@@ -220,12 +220,20 @@ COLD static int poll_signal(siginfo_t *info)
 	return -1;
 }
 
+/* Does a parent that leads semlock's process group send, as timeout(1) does?  Seen from a PID
+ * namespace below theirs, both are 0. */
+static bool is_from_leading_parent(const siginfo_t *info)
+{
+	return info->si_pid == getppid() && info->si_pid == getpgrp();
+}
+
 /* timeout(1) and others send a signal to their child, and to its whole process group at once: then
  * semlock gets it twice, or again from a semlock above it.  The command, which may be in that group
- * as well, is to get it from here once.  (A signal that its sender repeats later is passed on.) */
+ * as well, is to get it from here once.  (A signal that its sender repeats later is passed on.)  On
+ * a busy machine the sender may lose its processor between the two, to semlock among others. */
 static bool is_repeated(struct supervised *supervised, int signo, const siginfo_t *info)
 {
-	const int64_t same = SECOND / 10, other = SECOND;
+	const int64_t same = is_from_leading_parent(info) ? SECOND : SECOND / 10, other = SECOND;
 	const struct sent now = {signo, info->si_pid, clock_now()}, last = supervised->last;
 	const int64_t since = now.moment - last.moment;
 

@@ -99,6 +99,57 @@ counted() {
 	done
 }
 
+# A parent that leads the process group sends TERM to semlock, and $pause seconds later to the group: to the command, and
+# once the command has it, to semlock.  What the command gets is in the file log; WINCH comes behind all of it.
+write_leader() {
+	cat >leader <<-'END'
+		logged() {
+			until [ "$(grep -c "$1" log)" -ge "$2" ]; do sleep .01; done
+		}
+		rm -f log down
+		mkfifo down
+		"$SEMLOCK" $way "l$way" "$PROBE" signals - down >log &
+		logged ready 1
+		read -r _ command <log
+		began=${EPOCHREALTIME/[.,]/}
+		kill -TERM $!
+		logged TERM 1
+		sleep "$pause"
+		kill -TERM "$command"
+		logged TERM 2
+		kill -TERM $!
+		kill -WINCH $!
+		logged WINCH 1
+		echo $((${EPOCHREALTIME/[.,]/} - began)) >took
+		echo . >down
+		wait $!
+	END
+}
+
+# led: a run of the leader with all that it sends within nine tenths of a second
+led() {
+	rm -f took
+	expect_status 0 setsid -w bash leader || return 2
+	[ "$(cat took)" -lt 900000 ]
+}
+
+@test "TERM by a parent that leads the group, which lost its processor in between: the command counts two at most" {
+	local tries
+	write_leader
+	export PROBE way pause
+	for way in "" -o "-m excl" --die-with-parent "--run-timeout 60"; do
+		pause=.15 tries=0
+		until led; do # a busy machine
+			tries=$((tries + 1))
+			[ $tries -lt 20 ] || complain "$way: $(cat took log)" || return
+		done
+		[ "$(grep -c TERM log)" -eq 2 ] || complain "$way: $(cat log)"
+	done
+	way='' pause=1.1 # means it
+	expect_status 0 setsid -w bash leader
+	[ "$(grep -c TERM log)" -eq 3 ] || complain "$(cat log)"
+}
+
 @test "a sender that means it sends TERM twice: the command gets both" {
 	report_as holder -o l
 	for _ in 1 2; do
