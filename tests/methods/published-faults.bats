@@ -36,16 +36,19 @@ init() {
 @test "a link that is planted between the look and the creation is not followed, nor taken for a lock" {
 	theirs
 	# symlinkat(2) itself, of -m symlink, neither follows nor replaces what is there.
-	for method in excl link mkdir; do
+	for pair in excl:publish.flocked link:publish.flocked mkdir:publish.flocked rename:rename.written; do
+		method=${pair%:*}
+		name=pub/l
+		if [ "$method" = rename ]; then name=pub/l.held; fi # to which it is to be renamed
 		init "$method"
-		SEMLOCK_CRASH=publish.flocked:stop start maker "$CRASHABLE_SEMLOCK" -n -m "$method" pub/l touch ran
+		SEMLOCK_CRASH=${pair#*:}:stop start maker "$CRASHABLE_SEMLOCK" -n -m "$method" pub/l touch ran
 		"$PROBE" state "${PID[maker]}" T
-		as_nobody ln -s "$PWD/victim" pub/l
+		as_nobody ln -s "$PWD/victim" $name
 		kill -CONT "${PID[maker]}"
 		wait "${PID[maker]}" && complain "$method: entered"
 		unset "PID[maker]"
 		[ ! -e ran ] || complain "$method: the command ran"
-		[ "$(readlink pub/l)" = "$PWD/victim" ] || complain "$method: the link is gone"
+		[ "$(readlink $name)" = "$PWD/victim" ] || complain "$method: the link is gone"
 		victim_is_untouched "$method"
 	done
 }
@@ -69,6 +72,30 @@ init() {
 			wait "${PID[beats]}" || [ $? -eq 76 ] || complain "$method, $trap: $?"
 			unset "PID[beats]"
 			[ -e "$name" ] || complain "$method, $trap: what had the name was removed"
+			rm -rf pub/l* pub/.l*
+		done
+	done
+}
+
+@test "nor where the name is taken between the look at the lock and its sign of life" {
+	theirs
+	fifos beats
+	for method in $METHODS; do
+		for trap in hard fifo; do
+			init "$method"
+			SEMLOCK_CRASH=heartbeat.beats:stop start beats "$CRASHABLE_SEMLOCK" -m "$method" --stale 2 pub/l \
+				"$PROBE" hold beats.up beats.down
+			ready beats
+			"$PROBE" state "${PID[beats]}" T
+			name=$(there "$method")
+			as_nobody mv "$name" "$name.away"
+			if [ $trap = hard ]; then ln victim "$name"; else as_nobody mkfifo "$name"; fi
+			stat -c '%i %Y %s %h' victim >before
+			release beats
+			kill -CONT "${PID[beats]}"
+			wait "${PID[beats]}" || [ $? -eq 76 ] || complain "$method, $trap: $?"
+			unset "PID[beats]"
+			victim_is_untouched "$method, $trap"
 			rm -rf pub/l* pub/.l*
 		done
 	done
@@ -151,15 +178,30 @@ init() {
 	done
 }
 
-@test "a message does not tell whether a name exists where the user may not look" {
+# messages_are_alike USER DIRECTORY METHOD: semlock -n -m METHOD, as USER, fails with one message for DIRECTORY/secret, which
+# is there or leads to what is there, and for DIRECTORY/absent
+messages_are_alike() {
+	local name
+	for name in secret absent; do
+		# shellcheck disable=SC2086 # words
+		$1 "$SEMLOCK" -n -m "$3" "$2/$name" touch ran >$name.out 2>&1 && complain "$3: entered"
+		[ -s $name.out ] || complain "$3: no message" || return
+		sed -i "s/$name/NAME/g" $name.out
+	done
+	cmp secret.out absent.out || complain "$3: $(cat secret.out absent.out)"
+}
+
+@test "a message does not tell whether a name exists where the user may not look, nor root's by a link that the user planted" {
 	theirs
 	mkdir -m 700 closed
-	: >closed/there
-	for method in $METHODS flock; do
-		for name in there absent; do
-			as_nobody "$SEMLOCK" -n -m "$method" "closed/$name" true >$name.out 2>&1 && complain "$method: entered"
-			sed -i "s/$name/NAME/g" $name.out
-		done
-		cmp there.out absent.out || complain "$method: $(cat there.out absent.out)"
+	: >closed/secret
+	chown 0 pub
+	chmod 1777 pub
+	for name in secret absent; do as_nobody ln -s "$PWD/closed/$name" pub/$name; done
+	for method in $METHODS flock ofd posix; do
+		messages_are_alike as_nobody closed "$method"
+		[ "$method" = symlink ] || messages_are_alike "" pub "$method"
 	done
+	[ ! -e ran ]
+	[ "$(ls closed)" = secret ] || complain "$(ls closed)"
 }

@@ -52,8 +52,10 @@ static void check_locks(bool beat)
 			while (read(heartbeat.sources[i].fd, events, sizeof events) > 0)
 				; /* that it has changed is enough */
 		check_lock(lock);
-		if (beat && !lock->end.lost)
-			lock->spec->method->object->beat(lock);
+		if (!beat || lock->end.lost)
+			continue;
+		CRASH_POINT("heartbeat.beats");
+		lock->spec->method->object->beat(lock);
 	}
 }
 
