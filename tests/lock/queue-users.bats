@@ -125,27 +125,49 @@ opens() {
 	let_go late
 }
 
-# in_turn NAME: waits for the lock; its command notes NAME, and that it is alone
+# in_turn NAME ARGS...: waits for the lock; its command notes NAME, and that it is alone
 in_turn() {
-	start "$1" "$SEMLOCK" "$place/l" sh -c 'mkdir inside && echo "$0" >>order && rmdir inside' "$1"
+	start "$1" "$SEMLOCK" "${@:2}" sh -c 'mkdir inside && echo "$0" >>order && rmdir inside' "$1"
 	"$PROBE" blocked "${PID[$1]}"
 }
 
-@test "the lock's mode changes while processes wait: all are served, one at a time, and each queue in its order" {
-	chmod 644 "$place/l"
-	hold_lock "$place/l"
-	in_turn before1
-	in_turn before2
-	queue=$(stat -c %i "$(queue_of "$place/l")")
-	chmod 600 "$place/l"
-	in_turn after1
-	in_turn after2
-	[ "$(stat -c %i "$(queue_of "$place/l")")" -ne "$queue" ] || complain "the queue is as it was"
-	queue_is 600
+# the_queue FORMAT: stat(1) of the file that $pattern matches
+the_queue() {
+	# shellcheck disable=SC2086 # a pattern
+	stat -c "$1" $pattern
+}
+
+# two_queues FILE PATTERN ARGS...: waiters for the lock ARGS queue in the file of PATTERN; the mode of FILE changes, and
+# others queue in another file of that name
+two_queues() {
+	local file=$1 pattern=$2 before
+	shift 2
+	rm -f order
+	hold_lock "$@"
+	for i in 1 2 3; do in_turn before$i "$@"; done
+	before=$(the_queue %i)
+	chmod 700 "$file"
+	for i in 1 2 3; do in_turn after$i "$@"; done
+	for name in before1 after1; do # is the last in the kernel's order then
+		kill -STOP "${PID[$name]}"
+		"$PROBE" state "${PID[$name]}" T
+		kill -CONT "${PID[$name]}"
+		"$PROBE" blocked "${PID[$name]}"
+	done
+	[ "$(the_queue %i)" -ne "$before" ] || complain "the queue is as it was" || return
+	[ "$(the_queue %a)" = 600 ] || complain "the queue is $(the_queue %a)" || return
 	let_go
-	for name in before1 before2 after1 after2; do ended $name 0; done
-	[ "$(grep before order)" = $'before1\nbefore2' ] || complain "$(cat order)"
-	[ "$(grep after order)" = $'after1\nafter2' ] || complain "$(cat order)"
+	for name in {before,after}{1..3}; do ended "$name" 0 || return; done
+	[ "$(grep before order | paste -sd' ')" = "$(echo before{1..3})" ] || complain "$(cat order)" || return
+	[ "$(grep after order | paste -sd' ')" = "$(echo after{1..3})" ] || complain "$(cat order)" || return
+	rm ./*.up ./*.down
+}
+
+@test "the mode of the lock, or of its directory, changes while processes wait: all are served, one at a time, and each queue in its order" {
+	chmod 644 "$place/l"
+	two_queues "$place/l" "$(queue_of "$place/l")" "$place/l"
+	chmod 1777 "$place"
+	two_queues "$place" "$(queue_of "$place")-*" -m excl "$place/x"
 }
 
 @test "a third user's queue of another mode is not trusted: removed if permissions allow, else the kernel's order" {
