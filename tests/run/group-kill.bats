@@ -99,8 +99,9 @@ counted() {
 	done
 }
 
-# A parent that leads the process group sends TERM to semlock, and $pause seconds later to the group: to the command, and
-# once the command has it, to semlock.  What the command gets is in the file log; WINCH comes behind all of it.
+# A parent that leads the process group sends TERM to the first semlock of $order, and $pause seconds later to the rest of
+# the group, one by one: to the command, and once the command has it, to the others of $order: outer, and inner if there
+# are two.  What the command gets is in the file log; WINCH comes behind all of it.
 write_leader() {
 	cat >leader <<-'END'
 		logged() {
@@ -108,46 +109,58 @@ write_leader() {
 		}
 		rm -f log down
 		mkfifo down
-		"$SEMLOCK" $way "l$way" "$PROBE" signals - down >log &
+		case $order in *inner*) two=yes ;; *) two= ;; esac
+		"$SEMLOCK" $way "l$way" ${two:+"$SEMLOCK" k} "$PROBE" signals - down >log &
 		logged ready 1
+		outer=$! inner=$(pgrep -P $!)
 		read -r _ command <log
 		began=${EPOCHREALTIME/[.,]/}
-		kill -TERM $!
+		set -- $order
+		kill -TERM "${!1}"
 		logged TERM 1
 		sleep "$pause"
 		kill -TERM "$command"
 		logged TERM 2
-		kill -TERM $!
-		kill -WINCH $!
+		for name in "${@:2}"; do kill -TERM "${!name}"; done
+		kill -WINCH "$outer"
 		logged WINCH 1
 		echo $((${EPOCHREALTIME/[.,]/} - began)) >took
 		echo . >down
-		wait $!
+		wait "$outer"
 	END
+	export PROBE way='' order pause
 }
 
 # led: a run of the leader with all that it sends within nine tenths of a second
 led() {
 	rm -f took
-	expect_status 0 setsid -w bash leader || return 2
+	expect_status 0 setsid -w bash leader
 	[ "$(cat took)" -lt 900000 ]
 }
 
-@test "TERM by a parent that leads the group, which lost its processor in between: the command counts two at most" {
-	local tries
-	write_leader
-	export PROBE way pause
-	for way in "" -o "-m excl" --die-with-parent "--run-timeout 60"; do
-		pause=.15 tries=0
-		until led; do # a busy machine
-			tries=$((tries + 1))
-			[ $tries -lt 20 ] || complain "$way: $(cat took log)" || return
-		done
-		[ "$(grep -c TERM log)" -eq 2 ] || complain "$way: $(cat log)"
+# counts_two: the leader's command has got TERM twice
+counts_two() {
+	local tries=0
+	pause=.15
+	until led; do # a busy machine
+		tries=$((tries + 1))
+		[ $tries -lt 20 ] || complain "$way, $order: $(cat took log)" || return
 	done
+	[ "$(grep -c TERM log)" -eq 2 ] || complain "$way, $order: $(cat log)"
+}
+
+@test "TERM by a parent that leads the group, which lost its processor in between: the command counts two at most" {
+	write_leader
+	order="outer outer"
+	for way in "" -o "-m excl" --die-with-parent "--run-timeout 60"; do counts_two; done
 	way='' pause=1.1 # means it
 	expect_status 0 setsid -w bash leader
 	[ "$(grep -c TERM log)" -eq 3 ] || complain "$(cat log)"
+}
+
+@test "TERM by such a parent, to two semlocks one in the other: the command counts two at most" {
+	write_leader
+	for order in "outer inner outer" "inner outer outer"; do counts_two; done
 }
 
 @test "a sender that means it sends TERM twice: the command gets both" {
