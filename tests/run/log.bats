@@ -236,7 +236,7 @@ logs() {
 	ln -s d/l link
 	for method in excl link mkdir symlink; do
 		for log in d/l ./d/l d/../d/l link; do
-			refused 64 "this is the lock itself" "$SEMLOCK" -m $method --log=$log d/l touch ran
+			refused 64 "this is the lock itself" "$SEMLOCK" -w 5 -m $method --log=$log d/l touch ran
 			[ ! -e d/l ] || complain "$method made $log"
 		done
 	done
