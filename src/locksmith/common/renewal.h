@@ -4,6 +4,7 @@
 #ifndef SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 #define SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "protocol/lease_schedule.h"
@@ -17,12 +18,14 @@ enum renewed {
 };
 
 struct renewal {
-	void *lock;    /* the engine's */
-	int64_t lease; /* nanoseconds, as all times here */
+	void *lock;         /* the engine's */
+	int64_t lease;      /* nanoseconds, as all times here; renew() may change it */
+	bool lease_changed; /* since OK */
 	/* clock_boottime(): no other client can have the lock before; renew() sets it */
 	int64_t deadline;
 	enum lease_part at; /* LEASE_RENEW or LEASE_BEAT */
 	int64_t retry;      /* between two tries */
+	int64_t next;       /* moment of the next try, which rest() may make an earlier one */
 
 	/* Try once, at most until that moment.  With RENEW_AGAIN, ERROR may be filled with the
 	 * reason. */
