@@ -121,3 +121,63 @@ granted() { ctl lease timetolive "$(lease_number 2 "$1")" | sed 's/.*granted wit
 	etcd_between
 	with_lease 6 long_place
 }
+
+# slow SECONDS CALL...: from now on the answers to these calls are so late.
+slow() {
+	local call
+	for call in "${@:2}"; do
+		echo "$1" >"$DIR/faults/slow.$call"
+		mv "$DIR/faults/slow.$call" "$DIR/faults/slow-$call"
+	done
+}
+
+# held_on: a says HELD, not with an earlier deadline than before; LEASE is the lease.
+held_on() {
+	expect a HELD && [ "$(field "$LINE" deadline)" -ge "$DEADLINE" ] || complain "$LINE" || return
+	DEADLINE=$(field "$LINE" deadline)
+	LEASE=$(field "$LINE" lease) || LEASE="" # none is said
+}
+
+@test "a server becomes so slow that two answers take half a lease: it is lengthened in time, and shortened again" {
+	etcd_single
+	etcd_between
+	smith a "etcd://$BETWEEN/L" # without --ttl
+	expect a OK
+	DEADLINE=$(field "$LINE" deadline)
+	[ "$(field "$LINE" lease)" -eq 15000000000 ]
+	slow 3 grant txn watch
+	held_on
+	[ "$LEASE" -eq 60000000000 ] || complain "$LINE"
+	rm "$DIR/faults/"*
+	held_on
+	until [ "$LEASE" -lt 60000000000 ]; do held_on; done
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+as_long_as_said() {
+	smith a --ttl="$ttl" "etcd://$BETWEEN/L$ttl" && expect a OK || return
+	DEADLINE=$(field "$LINE" deadline)
+	slow "$(printf '%d.%02d' $((ttl / 8)) $((ttl * 100 / 8 % 100)))" grant txn watch
+	held_on && held_on && held_on && [ -z "$LEASE" ] || complain "$LINE" || return
+	rm "$DIR/faults/"*
+	unlock a
+	[ "$STATUS" -eq 0 ]
+}
+
+@test "a lease of --ttl stays as long as it was asked for where the server is slow" {
+	etcd_single
+	etcd_between
+	with_lease 8 as_long_as_said
+}
+
+@test "the first answer of a server takes longer than ten seconds: it is asked once, on one connection" {
+	etcd_single
+	etcd_between
+	slow 12 grant
+	smith a --ttl=60 "etcd://$BETWEEN/L"
+	expect a OK
+	unlock a
+	[ "$STATUS" -eq 0 ]
+	[ "$(grep -c connection "$DIR/between.log")" -eq 1 ] || complain "$(cat "$DIR/between.log")"
+}

@@ -12,8 +12,10 @@ to be in time. "Forgetful": etcd may end a lease early that was renewed, and con
 ended. A member of the cluster may carry a put out late, when another has done it, or a newer one: so a put has the
 condition that the key was not put since. A server without room, or a right that was taken away: a put may be refused,
 and the holder keeps the lease that its key is under, as etcdctl lock does, and that of a put which may come late. That
-is safe unless etcd is forgetful. Shown: no two commands that exclude each other are ever inside, and of two holders the
-later has the higher token. The naive ways go wrong.
+is safe unless etcd is forgetful. A slow server is asked for a long lease: one that holds the lock may be of any
+length, but never ends before the one that it replaces, as the key may be under either when an answer is lost. Shown: no
+two commands that exclude each other are ever inside, and of two holders the later has the higher token. The naive ways
+go wrong.
 
 Times are counted from now, and no state is told from another by what cannot matter any more: so there is no end of
 time, and all states are seen.
@@ -27,6 +29,8 @@ LEASE = 2   # moments that the server grants
 SLOTS = 2   # of the clients n
 ROOM = "no room at times"   # the server refuses a holder's put, and its lease is kept instead
 LATE = "a put comes late"   # that a member has held up
+LONG = LEASE + 1    # of a server that is slow
+MIXED = "a lease may be long"
 
 # keys: in order. forgets: leases that may still end early, None: of an etcd that is not forgetful. highest: the
 # highest token of a command so far.
@@ -35,10 +39,10 @@ State = collections.namedtuple("State", "keys clients highest forgets")
 Key = collections.namedtuple("Key", "client left renewed holds")
 # age: of the request under way; None: there is none. stage: of the server with it: "", "granted", "put".
 # granted: of the lease granted for it, the time left. left: until the command is killed. kept: a keepalive was sent.
-# late: of the lease of a put that a member holds up, the time left; None: there is none.
-Client = collections.namedtuple("Client", "step age stage granted left kept token late", defaults=[None])
+# late: of the lease of a put that a member holds up, the time left; None: there is none. size: of the lease asked for.
+Client = collections.namedtuple("Client", "step age stage granted left kept token late size", defaults=[None, LEASE])
 
-NONE = dict(age=None, stage="", granted=0)
+NONE = dict(age=None, stage="", granted=0, size=LEASE)
 IDLE = Client("idle", None, "", 0, 0, False, 0)
 OVER = Client("over", None, "", 0, 0, False, 0)
 
@@ -97,6 +101,8 @@ def etcdctl(to, s, i, free, new_token):
 def model(kinds, naive=""):
     """kinds: one per client: x exclusive, s shared, n of the slots, e etcdctl lock."""
     conditional = "without a condition" not in naive
+    sizes = (LEASE, LONG) if MIXED in naive else (LEASE,)
+    keeps = "ends earlier" not in naive
 
     def steps(s):
         out = []
@@ -121,7 +127,8 @@ def model(kinds, naive=""):
                 etcdctl(to, s, i, free, new_token)
                 continue
             if c.step == "idle":
-                to("ask", step="asked", age=0)
+                for size in sizes:
+                    to("ask", step="asked", age=0, size=size)
             # The server, whenever the request arrives
             asks_for_lease = c.step in ("asked", "enter") or \
                 c.step == "inside" and naive != "keepalives renew a holder's lease"
@@ -130,7 +137,7 @@ def model(kinds, naive=""):
                     to("refused, prolong", stage="put", keys=put(left=LEASE, renewed=True),
                        late=c.late if c.late is None or "one lease is kept" in naive else LEASE)
                 if asks_for_lease:
-                    to("grant", stage="granted", granted=LEASE)
+                    to("grant", stage="granted", granted=c.size)
                 elif mine or s.forgets is not None:
                     to("prolong", stage="put", keys=put(left=LEASE, renewed=True))
             if c.stage == "granted" and c.granted > 0:
@@ -150,7 +157,7 @@ def model(kinds, naive=""):
                 to("put late", late=None, keys=put(left=c.late, renewed=False, holds=mine.holds or free))
             # The answer comes, or is lost
             if c.stage == "put":
-                left = LEASE if naive == "from the answer" else LEASE - c.age
+                left = LEASE if naive == "from the answer" else c.size - c.age
                 step = c.step
                 if step in ("asked", "enter"):
                     step = "start" if mine and mine.holds else "look"
@@ -164,13 +171,15 @@ def model(kinds, naive=""):
                 elif free and (not c.kept or naive == "enter under the renewed lease"):
                     to("enter at once", step="start", keys=put(holds=free), token=c.token or new_token)
                 elif free:
-                    to("ask to enter", step="enter", age=0)
+                    for size in sizes:
+                        to("ask to enter", step="enter", age=0, size=size)
             if c.step == "enter" and mine is None:
                 to("gone", step="over")
             if c.step == "start" and c.left > 0:
                 to("run", step="inside", highest=max(s.highest, c.token))
             if c.step == "inside" and c.age is None and c.left > 0:
-                to("renew", age=0)
+                for size in sizes:
+                    to("renew", age=0, size=max(size, c.left) if keeps else size)
             if c.step == "inside" and c.left > 0:
                 to("end", step="release", token=0, kept=False, **NONE)
             if c.step in ("look", "start", "inside") and c.left == 0:
@@ -181,7 +190,7 @@ def model(kinds, naive=""):
             out.append(("tick", normal(
                 kinds,
                 tuple(k if k.left is None else k._replace(left=max(0, k.left - 1)) for k in s.keys),
-                tuple(c._replace(age=None if c.age is None else min(LEASE, c.age + 1),
+                tuple(c._replace(age=None if c.age is None else min(sizes[-1], c.age + 1),
                                  granted=max(0, c.granted - 1), left=max(0, c.left - 1),
                                  late=c.late and c.late - 1) for c in s.clients),
                 s.highest, s.forgets)))
@@ -321,6 +330,11 @@ CASES = [
     case("slots, a put comes late", True, "nn", naive=LATE),
     case("etcdctl lock and one, a put comes late", True, "ex", naive=LATE),
     case("two, a put comes late, and no room at times", True, "xx", naive=LATE + ROOM),
+    case("two, a lease may be long", True, "xx", naive=MIXED),
+    case("two, a lease may be long, forgetful", True, "xx", forgets=1, naive=MIXED),
+    case("a reader, a writer, a lease may be long", True, "sx", naive=MIXED),
+    case("slots, a lease may be long", True, "nn", naive=MIXED),
+    case("two, a put comes late, a lease may be long", True, "xx", naive=LATE + MIXED),
     case("covered: two", True, "xx", forgets=2, of=covered),
     case("covered: a reader, a writer", True, "sx", forgets=1, of=covered),
     case("covered: slots", True, "nn", forgets=1, of=covered),
@@ -339,6 +353,7 @@ CASES = [
          naive="keepalives renew a holder's lease"),
     case("naive: a put comes late, without a condition", False, "xx", naive=LATE + "without a condition"),
     case("naive: a put comes late, no room, one lease is kept", False, "xx", naive=LATE + ROOM + "one lease is kept"),
+    case("naive: a lease may be long, and the next one ends earlier", False, "xx", naive=MIXED + "ends earlier"),
     case("naive: forgetful, a renewal counts without the key", False, "xx", forgets=1, naive="a renewal without a key"),
 ] + [
     case("reduced, naive: %s, %s" % (clients, naive), False, kinds, naive=naive, of=reduced)

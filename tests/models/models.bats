@@ -79,9 +79,11 @@ in_python() {
 	in_python lease "naive: counted" 0 1
 	in_python lease "naive: slots, keepalives" 0 1
 	in_python lease "naive: two readers, a writer, enter under" 0 1
-	in_python lease "two, a put comes late" 2 0
+	in_python lease "two, a put comes late" 3 0
+	in_python lease "two, a lease may be long" 2 0
+	in_python lease "naive: a lease may be long" 0 1
 	in_python lease "naive: a put comes late" 0 2
-	[ -z "${THOROUGH-}" ] || in_python lease "" 24 16
+	[ -z "${THOROUGH-}" ] || in_python lease "" 29 17
 }
 
 @test "rows with leases: with any of the rules taken out two are inside" {

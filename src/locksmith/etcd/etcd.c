@@ -103,8 +103,9 @@ struct etcd_holding {
 	struct etcd_lock *lock;
 	/* a short command needs no renewal, although a third of the lease may be over, */
 	int64_t short_until;
-	int64_t watch_at;     /* and no watch; later, when the next watch may begin */
-	int64_t pause;        /* between two watches: longer after each that was dropped soon */
+	int64_t watch_at; /* and no watch; later, when the next watch may begin */
+	int64_t slow_at;  /* when the server is slow if it has not answered the watch; or NEVER */
+	int64_t pause;    /* between two watches: longer after each that was dropped soon */
 	struct error refusal; /* of a renewal, since the last that was done */
 	bool prolonged;       /* and so its lease is kept, which was said */
 };
@@ -117,6 +118,7 @@ static void watch_own(struct etcd_holding *holding)
 	struct etcd_span own = {.end = ""};
 
 	holding->watch_at = clock_boottime() + holding->pause;
+	holding->slow_at = clock_boottime() + lock->ttl / 12;
 	strcpy(own.first, lock->key);
 	etcd_watch_start(&lock->watch, &lock->rpc, &own, false, lock->seen + 1);
 }
@@ -143,18 +145,19 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 	struct etcd_holding *holding = renewal->lock;
 	struct etcd_lock *lock = holding->lock;
 	int64_t now = clock_boottime();
+	int64_t term = lease_moment(renewal->deadline, renewal->lease, LEASE_TERM);
 	enum etcd_reply reply;
 
 	if (now < holding->short_until)
 		return RENEW_AGAIN;
-	until = earlier(until, now + lock->ttl / 3);
+	until = earlier(until, later(now + lock->ttl / 3, term));
 	reply = etcd_key_renew(lock, until);
 	if (reply == ETCD_OK)
 		holding->prolonged = false;
 	if (reply == ETCD_FULL || reply == ETCD_FATAL)
 		reply = prolong(holding, until);
 	if (reply == ETCD_OK) {
-		renewal->lease = lock->ttl;
+		renewal->lease = lock->lease.ttl;
 		renewal->deadline = lock->lease.end;
 		holding->refusal.text[0] = '\0';
 		return RENEWED;
@@ -168,6 +171,23 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 		error_plain(error, ERROR_LOST, "no endpoint answered in time: %s",
 		    lock->rpc.error.text);
 	return RENEW_AGAIN;
+}
+
+/* The watch has no answer yet, which tells of a server that has become slow before a renewal does:
+ * renew at once.  Returns the moment to wait for. */
+static int64_t look_for_slowness(struct etcd_holding *holding, struct renewal *renewal,
+    int64_t until)
+{
+	struct etcd_lock *lock = holding->lock;
+
+	if (lock->watch.heard)
+		holding->slow_at = NEVER;
+	if (clock_boottime() < holding->slow_at)
+		return earlier(until, holding->slow_at);
+	holding->slow_at = NEVER;
+	lock->rpc.patience = lock->rpc.timeouts.most;
+	renewal->next = clock_boottime();
+	return renewal->next;
 }
 
 static int rest(struct renewal *renewal, int64_t until, struct error *error)
@@ -200,7 +220,8 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 			until = earlier(until, holding->watch_at);
 	}
 	if (!watch->deleted)
-		transfer_wait(until, &watch->event, &watch->call.transfer.ended);
+		transfer_wait(look_for_slowness(holding, renewal, until), &watch->event,
+		    &watch->call.transfer.ended);
 	return watch->deleted ? error_plain(error, ERROR_LOST, "its key was deleted") : 0;
 }
 
@@ -231,9 +252,10 @@ static enum engine_outcome etcd_hold(struct etcd_lock *lock, struct error *error
 	struct etcd_holding holding = {.lock = lock,
 	    .short_until = begin,
 	    .watch_at = begin,
+	    .slow_at = NEVER,
 	    .pause = PAUSE};
 	struct renewal renewal = {.lock = &holding,
-	    .lease = lock->ttl,
+	    .lease = lock->lease.ttl,
 	    .deadline = lock->lease.end,
 	    .at = LEASE_RENEW,
 	    .retry = PAUSE,
@@ -273,9 +295,8 @@ static void set_timeouts(struct etcd_timeouts *timeouts, const struct etcd_lock 
 	const struct options *options = lock->options;
 
 	timeouts->usual = earlier(lock->ttl / 6, MOST_ENDPOINT_TIMEOUT);
-	if (timeouts->usual < LEAST_ENDPOINT_TIMEOUT)
-		timeouts->usual = LEAST_ENDPOINT_TIMEOUT;
-	timeouts->first = timeouts->usual > FIRST_TIMEOUT ? timeouts->usual : FIRST_TIMEOUT;
+	timeouts->usual = later(timeouts->usual, LEAST_ENDPOINT_TIMEOUT);
+	timeouts->first = later(timeouts->usual, FIRST_TIMEOUT);
 	if (options->no_wait) { /* a silent endpoint leaves time for the others */
 		timeouts->first = earlier(timeouts->first,
 		    (options->answer_by - clock_boottime()) / options->url.hosts);

@@ -45,28 +45,38 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 	return ETCD_OK;
 }
 
-/* Get a lease that may hold the lock. */
-static enum etcd_reply get_own_lease(struct etcd_lock *lock, struct etcd_lease *lease,
-    int64_t until)
-{
-	enum etcd_reply reply = get_lease(lock, lease, lock->ttl, until);
-
-	if (reply == ETCD_OK)
-		lock->ttl = lease->ttl;
-	return reply;
-}
-
 /* An answer took a twelfth of a lease, or did not come in time. */
 static bool is_slow(const struct etcd_lock *lock)
 {
-	return lock->rpc.patience > lock->ttl / 3;
+	return lock->rpc.patience >= lock->ttl / 3;
+}
+
+static int64_t long_ttl(const struct etcd_lock *lock)
+{
+	return earlier(LONGER * lock->ttl, LONGEST_SECONDS * SECOND);
+}
+
+/* Get a lease that may hold the lock, and ends no earlier than the one that holds it: if the answer
+ * to the put is lost, the key is under either.  That of a slow server is long, unless the user has
+ * said how long it is to be. */
+static enum etcd_reply get_own_lease(struct etcd_lock *lock, struct etcd_lease *lease,
+    int64_t until)
+{
+	int64_t left = lock->token != 0 ? lock->lease.end - clock_boottime() : 0;
+	bool longer = is_slow(lock) && lock->options->ttl == 0;
+	enum etcd_reply reply =
+	    get_lease(lock, lease, later(longer ? long_ttl(lock) : lock->ttl, left), until);
+
+	/* the server may have a least time */
+	if (reply == ETCD_OK && !longer && left <= lock->ttl)
+		lock->ttl = lease->ttl;
+	return reply;
 }
 
 static enum etcd_reply get_long_lease(struct etcd_lock *lock, struct etcd_lease *lease,
     int64_t until)
 {
-	int64_t ttl = earlier(LONGER * lock->ttl, LONGEST_SECONDS * SECOND);
-	enum etcd_reply reply = get_lease(lock, lease, ttl, until);
+	enum etcd_reply reply = get_lease(lock, lease, long_ttl(lock), until);
 
 	lease->place_only = true;
 	return reply;

@@ -28,7 +28,9 @@
  *
  * A server that is so busy that many of its answers take a good part of a lease loses the places of
  * waiters, which come back, and are the more work for it. There a waiter has a lease of four times
- * the time for its place.
+ * the time for its place.  So has a holder, unless the user has said how long its lease is to be;
+ * but none that ends before the one that its key is under, as an answer may be lost that says which
+ * of the two it is: when the server is quick again, the leases get shorter by and by.
  *
  * A member of the cluster that stood still may carry a put out late, behind a newer one, and would
  * take the key back to an older lease.  So each put has the condition that the key was last put at
@@ -59,7 +61,7 @@ struct etcd_lock {
 	char name[600];
 	struct etcd_rpc rpc;
 	struct etcd_watch watch;
-	int64_t ttl;             /* of a lease that holds the lock */
+	int64_t ttl;             /* of a lease that holds the lock, where the server is not slow */
 	struct etcd_lease lease; /* of our key */
 	/* that our key is to be put under; it may be already, if the answer was lost */
 	struct etcd_lease next;

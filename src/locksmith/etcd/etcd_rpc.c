@@ -14,7 +14,8 @@
 #define LONGEST_EVENT ((size_t)1024 * 1024)
 #define NO_MESSAGE "the answer is no gRPC message, or is too long"
 #define PAUSE (150 * MILLISECOND) /* when all endpoints have been tried */
-#define ANSWER_SPREAD 4           /* the next answer may take so many times as long as the last */
+#define MOST_ALONE (15 * SECOND)
+#define ANSWER_SPREAD 4 /* the next answer may take so many times as long as the last */
 
 /* The numbers of the fields: etcd's rpc.proto and kv.proto. */
 enum watch_request { CREATE = 1, WATCH_KEY = 1, WATCH_END = 2, WATCH_SINCE = 3, WATCH_FILTER = 5 };
@@ -93,11 +94,9 @@ static enum meaning meaning_of(const struct grpc_call *call)
 /* TIME was not enough for an answer. */
 static void be_more_patient(struct etcd_rpc *rpc, int64_t time)
 {
-	int64_t doubled = 2 * (time > SECOND / 2 ? time : SECOND / 2);
-	int64_t longer = earlier(doubled, rpc->timeouts.most_silent);
+	int64_t doubled = 2 * later(time, SECOND / 2);
 
-	if (rpc->patience < longer)
-		rpc->patience = longer;
+	rpc->patience = later(rpc->patience, earlier(doubled, rpc->timeouts.most_silent));
 }
 
 /* Fill the error that a refusal of etcd's means. */
@@ -237,18 +236,21 @@ static void prepare(const struct etcd_rpc *rpc, struct grpc_call *call, const ch
 	grpc_prepare(call, rpc->base[rpc->current], method, rpc->token, request);
 }
 
-static int64_t answer_limit(const struct etcd_rpc *rpc)
+/* The time that the endpoint has for its answer, where there is TIME for the call.  One that is
+ * alone has half of it, within bounds, and the rest is for another connection. */
+static int64_t answer_limit(const struct etcd_rpc *rpc, int64_t time)
 {
 	int64_t limit = rpc->reached ? rpc->timeouts.usual : rpc->timeouts.first;
 
-	return limit > rpc->patience ? limit : rpc->patience;
+	return later(later(limit, rpc->patience),
+	    rpc->url->hosts == 1 ? earlier(time / 2, MOST_ALONE) : 0);
 }
 
 /* One endpoint, once. */
 static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
     struct protobuf_out *request, int64_t until)
 {
-	int64_t began = clock_boottime(), limit = answer_limit(rpc);
+	int64_t began = clock_boottime(), limit = answer_limit(rpc, until - began);
 	int http;
 
 	prepare(rpc, &rpc->call, method, request);
@@ -269,7 +271,10 @@ static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
 		return ask_endpoint(rpc, method, request, until);
 	if (rpc->call.status != GRPC_OK)
 		return refusal_reply(rpc);
-	rpc->patience = earlier(ANSWER_SPREAD * (clock_boottime() - began), rpc->timeouts.most);
+	/* One answer that is quick tells little of the next. */
+	rpc->patience =
+	    earlier(later(ANSWER_SPREAD * (clock_boottime() - began), rpc->patience / 2),
+		rpc->timeouts.most);
 	return ETCD_OK;
 }
 
@@ -288,7 +293,7 @@ static bool must_log_in(const struct etcd_rpc *rpc)
 /* The time until all endpoints are asked again: the slower they are, the longer. */
 static int64_t pause_of(const struct etcd_rpc *rpc)
 {
-	return rpc->patience / 4 > PAUSE ? rpc->patience / 4 : PAUSE;
+	return later(rpc->patience / 4, PAUSE);
 }
 
 static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
@@ -479,6 +484,7 @@ static void watch_hear(void *data, struct protobuf message)
 	struct etcd_watch *watch = data;
 	struct protobuf_field field;
 
+	watch->heard = true;
 	watch->cancelled = watch->cancelled || !protobuf_whole(message) ||
 	                   protobuf_number(message, WATCH_CANCELED) != 0;
 	watch->event = watch->event || watch->cancelled;
@@ -514,7 +520,7 @@ void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const stru
 	watch->call.hear = watch_hear;
 	watch->call.data = watch;
 	curl_easy_setopt(watch->call.transfer.easy, CURLOPT_CONNECTTIMEOUT_MS,
-	    (long)(answer_limit(rpc) / MILLISECOND));
+	    (long)(answer_limit(rpc, 0) / MILLISECOND));
 	grpc_start(&watch->call);
 }
 

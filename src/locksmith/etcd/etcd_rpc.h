@@ -83,6 +83,7 @@ void etcd_rpc_close(struct etcd_rpc *rpc);
 struct etcd_watch {
 	struct grpc_call call; /* call.transfer.ended: the stream is over */
 	bool deleted;          /* a watched key went away */
+	bool heard;            /* the server has answered: there is the watch */
 	bool event;            /* there was a change, or the watch was cancelled */
 	bool cancelled;        /* by the server, mostly because it has compacted that revision */
 	char key[ETCD_KEY];    /* the first that is watched */

@@ -11,6 +11,7 @@
 #include "protocol/lease_schedule.h"
 
 #define FIRST_ANSWER (10 * SECOND)
+#define LATE_ANSWER (30 * SECOND)
 #define TRIES_NO_WAIT 5
 #define SHORT_LEASE (10 * SECOND)
 /* the watch of a stopped endpoint stays silent: a call finds it */
@@ -18,17 +19,29 @@
 
 static int64_t answer_by(const struct etcd_lock *lock)
 {
-	int64_t time = lock->ttl / 3 > FIRST_ANSWER ? lock->ttl / 3 : FIRST_ANSWER;
+	int64_t time = later(later(lock->ttl / 3, FIRST_ANSWER), lock->rpc.patience);
 
-	if (time < lock->rpc.patience)
-		time = lock->rpc.patience;
 	return earlier(clock_boottime() + time, lock->options->answer_by);
 }
 
-/* The same, but not beyond the end of our key's lease. */
+/* The same, but not beyond the end of our key's lease; that of a slow server is long, and leaves
+ * time for a late answer. */
 static int64_t answer_in_lease(const struct etcd_lock *lock)
 {
-	return earlier(answer_by(lock), lock->lease.end);
+	int64_t now = clock_boottime(), until = answer_by(lock);
+	int64_t half = earlier((lock->lease.end - now) / 2, LATE_ANSWER);
+
+	if (lock->lease.ttl > lock->ttl)
+		until = later(until, now + half);
+	return earlier(until, earlier(lock->lease.end, lock->options->answer_by));
+}
+
+/* There is no key yet, and no lease: a server that was reached may take its time, as each further
+ * request is one more that it has to answer before ours. */
+static int64_t first_answer_by(const struct etcd_lock *lock)
+{
+	return earlier(later(answer_by(lock), clock_boottime() + LATE_ANSWER),
+	    lock->options->answer_by);
 }
 
 static enum etcd_reply place_reply(const struct etcd_lock *lock)
@@ -92,7 +105,7 @@ static void wait_for_event(struct etcd_lock *lock, int64_t until)
 static int64_t keep_after(const struct etcd_lock *lock)
 {
 	if (lock->lease.ttl > lock->ttl)
-		return lock->lease.ttl / 3;
+		return lock->lease.ttl / 2;
 	return earlier(lock->ttl >= SHORT_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
 }
 
@@ -242,7 +255,7 @@ static enum etcd_reply refresh(struct etcd_lock *lock)
 	enum etcd_reply reply = ETCD_OK;
 
 	while ((reply == ETCD_OK || (reply == ETCD_SILENT && may_wait_on(lock))) &&
-	       clock_boottime() >= lease_moment(lock->lease.end, lock->ttl, LEASE_ENTER))
+	       clock_boottime() >= lease_moment(lock->lease.end, lock->lease.ttl, LEASE_ENTER))
 		reply = etcd_key_renew(lock, answer_by(lock));
 	return reply;
 }
@@ -257,7 +270,7 @@ static enum etcd_reply begin(struct etcd_lock *lock)
 	if (no_wait && reply == ETCD_OK && lock->place.blocked)
 		return ETCD_BUSY;
 	if (reply == ETCD_OK)
-		reply = etcd_key_grant(lock, answer_by(lock));
+		reply = etcd_key_grant(lock, first_answer_by(lock));
 	if (reply == ETCD_OK)
 		reply = join_queue(lock, &made);
 	if (reply == ETCD_OK && made)

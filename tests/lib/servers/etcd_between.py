@@ -11,6 +11,7 @@ A fault is a file DIR/faults/NAME, where CALL is login, grant, revoke, keepalive
               the payload as hexadecimal digits, "-" if there is none
   flood-CALL  the same, with the last frame again and again, without end
   late-CALL   rename the file held-CALL, and do CALL when that is removed, without a reply: as a member that stands still
+  slow-CALL   the file has seconds: the answers to CALL begin so late, and what is behind them on the connection waits
   hush-CALL   remove the file, and pass nothing on any more on the connection of CALL, which stays open
 A number in the file of stop, late, mute or hush: so many of CALL pass before.
 
@@ -95,6 +96,7 @@ class Between:
         self.calls = {}    # per stream
         self.held = {}     # frames, per stream
         self.mute = set()  # streams
+        self.slowed = set()
         self.hushed = False
         for one in (self.client, self.server):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -160,6 +162,16 @@ class Between:
             self.held[stream] = []
             threading.Thread(target=do_late, args=[call, self.held[stream]], daemon=True).start()
 
+    @staticmethod
+    def delay(call):
+        try:
+            with open(fault("slow", call)) as f:
+                seconds = float(f.read())
+        except FileNotFoundError:
+            return
+        log.write("slow %s\n" % call)
+        time.sleep(seconds)
+
     def says(self, call, stream):
         floods = os.path.exists(fault("flood", call))
         try:
@@ -188,6 +200,9 @@ class Between:
                 os.unlink(fault("lose", call))
                 log.write("lost %s\n" % call)
                 return
+            if call and stream not in self.slowed:
+                self.slowed.add(stream)
+                self.delay(call)
             if call == "said" or (call and self.says(call, stream)):
                 continue
             if call and flags & END_STREAM:
