@@ -164,6 +164,12 @@ def run(room, strace, argv, torture, waiting=QUICK, limit=HANG):
     return 128 - status if status and status < 0 else status
 
 
+def of_call(room, status):
+    """The status of a call that has taken a hold which has ended before the call itself."""
+    ended = room.scenario.then and status in (76, 143) and " id=" in room.read("said")
+    return room.scenario.ends if ended else status
+
+
 class Call:
     """A system call in a trace; STACK: the functions of the program that led to the call."""
 
@@ -184,7 +190,7 @@ def traced(scenario, semlock, torture, places, each):
         strace += ["-k"] * places + ["-b", "execve"] * each + scenario.always()
         status = run(room, strace, scenario.argv(semlock, torture, room), torture,
                      *((PATIENCE, 20 * HANG) if places else (QUICK, HANG)))
-        if status != scenario.ends:
+        if of_call(room, status) != scenario.ends:
             sys.exit(f"{scenario.name}: without any fault it ends with {status}: {room.read('said')}")
         calls = []
         with open(trace) as file:
@@ -298,8 +304,7 @@ def judge(scenario, room, status, call, error, torture):
     if scenario.looks:
         yield from judge_look(scenario, status, ran, said)
         return
-    if scenario.then and status in (76, 143) and " id=" in room.read("said"):
-        status = scenario.ends  # the hold has ended before the call has
+    status = of_call(room, status)
     if (taken_for_held(scenario, status, call) or said_to_be_busy(status, call, error)) and not ran:
         return
     if "FREE" in ran and not (scenario.silent and call == "poll" and error != "EINTR"):  # the hold ends: --release is 76
