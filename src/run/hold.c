@@ -27,6 +27,8 @@
 	"--hold: standard input is at its end already, which would release the lock at once: " \
 	"hand it a pipe, or use --hold=PID --detach"
 
+#define NO_EVENT "cannot wait for the end of standard input"
+
 /* Which of two reads the caller's lines: the thread of the wait until the lock is taken, then the
  * placeholder. */
 static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
@@ -56,10 +58,18 @@ static bool wait_for_event(const struct hold *hold, struct pollfd *ends, short e
 	return true;
 }
 
+/* The wait would never end: a call that is to end it has failed. */
+static noreturn void end_by_error(const char *what)
+{
+	complain("--hold: %s: %s", what, strerror(errno));
+	_exit(EXIT_SYSTEM);
+}
+
 static void end_as_by_term(void)
 {
 	signal(SIGTERM, SIG_DFL); /* it may have been ignored */
-	kill(getpid(), SIGTERM);
+	if (kill(getpid(), SIGTERM) != 0)
+		end_by_error("cannot end the wait");
 }
 
 /* The end of the input or of the owner ends the wait (H3); in the background these are the
@@ -70,8 +80,9 @@ static void *end_wait(void *of)
 	const struct hold *hold = of;
 	struct pollfd ends[2];
 
-	if (wait_for_event(hold, ends, POLLRDHUP) &&
-	    ((ends[0].revents & POLLNVAL) == 0 || hold_owner_ended(&hold->owner)) &&
+	if (!wait_for_event(hold, ends, POLLRDHUP) && !atomic_load(&hold->taken))
+		end_by_error(NO_EVENT);
+	if (((ends[0].revents & POLLNVAL) == 0 || hold_owner_ended(&hold->owner)) &&
 	    !atomic_load(&hold->taken))
 		end_as_by_term();
 	return NULL;
@@ -183,6 +194,13 @@ static noreturn void hold_by_lines(struct hold *hold)
 	keep_for_ttl(hold);
 }
 
+/* A call that waits for the end has failed: the lock is released, and not in silence. */
+static noreturn void end_unasked(const struct hold *hold, const char *what)
+{
+	complain("--hold: %s: %s", what, strerror(errno));
+	_exit(hold->caller == NULL ? EXIT_SYSTEM : HOLD_ABANDONED);
+}
+
 void hold_is_orphaned(void)
 {
 	close(STDIN_FILENO);
@@ -229,12 +247,18 @@ noreturn void hold_until_end(struct hold *hold)
 	}
 	if (hold->lines.time > 0)
 		hold_by_lines(hold);
-	do {
-		if (!wait_for_event(hold, ends, POLLIN) || hold_owner_ended(&hold->owner))
+	for (;;) {
+		if (!wait_for_event(hold, ends, POLLIN))
+			end_unasked(hold, NO_EVENT);
+		if (hold_owner_ended(&hold->owner))
 			break;
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
 		if (got > 0)
 			why = bytes[got - 1];
-	} while (got > 0 || (got < 0 && errno == EINTR));
+		else if (got == 0 || errno == EIO || errno == ECONNRESET)
+			break; /* also of a terminal or a connection that is cut */
+		else if (errno != EINTR)
+			end_unasked(hold, "cannot read standard input");
+	}
 	_exit(hold->caller == NULL ? EXIT_SUCCESS : why);
 }

@@ -11,18 +11,26 @@
 #include "sys/files.h"
 #include "sys/memory.h"
 
+/* Is ERRNUM what is wrong with a directory's name?  The holder says so, which asks for it again. */
+static bool is_wrong_name(int errnum)
+{
+	return errnum == 0 || errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES ||
+	       errnum == ELOOP || errnum == ENAMETOOLONG;
+}
+
 int hold_names_list(struct hold_names *names, const struct request *request, struct error *error)
 {
 	char name[PATH_MAX + 1];
-	struct error ignored;
 	char *copy;
 
 	names->count = 0;
 	names->list = memory_lasting(request->nlocks * sizeof *names->list);
 	for (unsigned i = 0; names->list != NULL && i < request->nlocks; i++) {
-		/* a directory that is not there: the holder says so */
-		if (hold_lock_name(request->locks[i].name, name, &ignored) != 0)
+		if (hold_lock_name(request->locks[i].name, name, error) != 0) {
+			if (!is_wrong_name(error->errnum))
+				return -1; /* --release would find another lock */
 			name[0] = '\0';
+		}
 		copy = memory_lasting(strlen(name) + 1);
 		if (copy == NULL)
 			break;

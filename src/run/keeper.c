@@ -123,6 +123,16 @@ static void say_news(struct keeper *keeper)
 		keeper_say(keeper->front, keeper->news.line);
 }
 
+/* This process itself has failed: a wait ends with a system error, a hold is lost. */
+static void give_up(struct keeper *keeper, const char *reason)
+{
+	const bool waits = keeper->state == KEEPER_TAKES;
+
+	keeper_end_holder(keeper, HOLD_ABANDONED, reason);
+	if (waits)
+		keeper->verdict = EXIT_SYSTEM;
+}
+
 /* Tell WORD, ID and REST to the call that waits, and keep it for the next one. */
 static void tell_news(struct keeper *keeper, const char *word, const char *id, const char *rest)
 {
@@ -131,7 +141,7 @@ static void tell_news(struct keeper *keeper, const char *word, const char *id, c
 	free(keeper->news.line);
 	keeper->news.line = malloc(size);
 	if (keeper->news.line == NULL) {
-		keeper_end_holder(keeper, HOLD_ABANDONED, "no memory");
+		give_up(keeper, "no memory");
 		return;
 	}
 	snprintf(keeper->news.line, size, "%s%s%s", word, id, rest);
@@ -160,7 +170,7 @@ static void hear_holder(struct keeper *keeper)
 	UNINTERRUPTED(got, read(keeper->output, news->begun + news->length,
 			       sizeof news->begun - 1 - news->length));
 	if (got < 0) /* it lives, and would be waited for without an end */
-		keeper_end_holder(keeper, HOLD_ABANDONED, "what holds it cannot be read");
+		give_up(keeper, "what holds it cannot be read");
 	if (got < 0)
 		return;
 	if (got == 0) {

@@ -197,8 +197,11 @@ static void judge_end(struct keeper *keeper, bool asked, int *status)
 
 	if (!asked || lost || killed)
 		note_end(keeper, *status);
+	/* its own says why the placeholder has ended */
 	if (told)
-		*status = EXIT_LOST << 8; /* its own says why the placeholder has ended */
+		*status = EXIT_LOST << 8;
+	if (keeper->verdict == EXIT_SYSTEM) /* the keeper has failed while it waited */
+		*status = EXIT_SYSTEM << 8;
 }
 
 bool keeper_holder_ended(struct keeper *keeper)

@@ -42,6 +42,8 @@ injected() {
 	injected --each --only="flock: --re" --call=sendto
 	injected --each --error=EPERM --only="flock: --detach, PID" --call=dup2,fcntl,sendto,read,clone,clone3
 	injected --each --error=ENOSYS --only="flock: --detach, -n, held" --call=wait4
+	injected --each --error=EPERM --only="flock: --detach, waits" --call=getcwd,read
+	injected --each --error=ENOSYS --only="flock: --keep-place, PID ends" --call=kill,poll
 	injected --each --error=EPERM --only="flock: --die-with-parent" --call=prctl,sendto,recvfrom,clone,clone3
 	injected --each --error=ENOSYS --only="flock: --hold" --call=recvfrom
 	injected --each --error=EINTR --only="flock: -o" --call=sendto,recvfrom,rt_sigtimedwait,waitid
@@ -82,5 +84,21 @@ injected() {
 	exec {open}<>open
 	refused 71 "cannot examine standard input" strace -f -qq -o trace -P "$PWD/open" -e trace=%%stat \
 		-e inject=%%stat:error=EPERM "$SEMLOCK" --hold L <&"$open"
+	expect_free L
+}
+
+@test "--hold that may not wait for its end, or not read it: a line and a system error, and no release in silence" {
+	local refusing="strace -f -qq -o trace -P $PWD/open -e trace=poll,ppoll,read"
+	tracing
+	mkfifo open
+	exec {open}<>open
+	# shellcheck disable=SC2086 # a list; the first one asks whether the input has ended already
+	expect_status 71 $refusing -e inject=poll,ppoll:error=EPERM:when=2 "$SEMLOCK" --hold L <&"$open"
+	[[ $out == OK && $err == "semlock: --hold: cannot wait for the end of standard input: "* ]]
+	expect_free L
+	echo >&"$open"
+	# shellcheck disable=SC2086 # a list
+	expect_status 71 $refusing -e inject=read:error=EPERM "$SEMLOCK" --hold L <&"$open"
+	[[ $out == OK && $err == "semlock: --hold: cannot read standard input: "* ]]
 	expect_free L
 }
