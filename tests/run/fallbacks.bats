@@ -301,6 +301,23 @@ refusing() {
 	done
 }
 
+@test "where waitid is interrupted or refused, the loss of a lock is noticed, and its command told" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	under_valgrind && skip "valgrind cannot work under strace"
+	for failure in EINTR:when=1 EPERM ENOSYS; do
+		fifos w
+		start w strace -f -qq -o /dev/null -e trace=waitid -e inject=waitid:error=$failure \
+			"$SEMLOCK" -m excl --on-lost=TERM l "$PROBE" signals w.up w.down
+		ready w
+		rm l
+		reports w TERM
+		release w
+		ended w 76
+		rm w.up w.down
+	done
+}
+
 @test "without OFD locks there are no tickets, and no queue is left in shared memory" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
