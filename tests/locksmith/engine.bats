@@ -247,6 +247,14 @@ killed_with() {
 	[ "$err" = "semlock: odd://h/l: cannot release the lock: the server did not answer; it is free when the lease ends" ] || complain "$err"
 }
 
+@test "a helper may change the length of its lease: the command is ended when a third of the new one is left" {
+	local line='now=$(cut -d. -f1 /proc/uptime); echo HELD deadline=$((now + 60))000000000 lease=171000000000'
+	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; $line; cat"
+	start holder "$SEMLOCK" odd://h/l sleep 35 # ended after 3 seconds; by the lease of OK it would be after 40
+	ended holder 76
+	grep -q "the lock is lost: the server could not be asked in time" holder.err || complain "$(cat holder.err)"
+}
+
 @test "of a line that is too long the end is no line of its own: no lock that nobody granted, no loss unheard" {
 	engine odd <<<"echo LOCKSMITH 2; printf 'NOTE %01019d' 0; $OK; exit 3"
 	expect_status 69 "$SEMLOCK" odd://h/l touch ran
