@@ -122,6 +122,12 @@ static int acknowledge(const struct front *front, int status)
 	if (is_resumed(front))
 		return status;
 	UNINTERRUPTED(got, send(front->keeper, KEEPER_ACK, strlen(KEEPER_ACK), MSG_NOSIGNAL));
+	if (got < 0 && errno != EPIPE && errno != ECONNRESET) {
+		complain("%s: given up, as this call cannot confirm it: %s", front->request->label,
+		    strerror(errno));
+		give_up(front);
+		return EXIT_LOST;
+	}
 	do {
 		UNINTERRUPTED(got, recv(front->keeper, message, KEEPER_MESSAGE, 0));
 		message[got > 0 ? got : 0] = '\0';
@@ -283,7 +289,12 @@ static int time_is_up(struct waiting *wait)
 	}
 	wait->progress = TIMED_OUT;
 	UNINTERRUPTED(sent, send(front->keeper, KEEPER_KEEP, strlen(KEEPER_KEEP), MSG_NOSIGNAL));
-	return -1;
+	if (sent >= 0 || errno == EPIPE || errno == ECONNRESET)
+		return -1; /* the next event tells, also of a keeper that has ended */
+	observer_end();
+	complain("%s: cannot ask for the place to be kept: %s", front->request->label,
+	    strerror(errno));
+	return give_up(front);
 }
 
 int front_wait(const struct front *front)

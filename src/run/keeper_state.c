@@ -20,9 +20,11 @@ void keeper_say(int to, const char *text)
 {
 	ssize_t sent = -1;
 
-	if (to >= 0)
-		UNINTERRUPTED(sent, send(to, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT));
-	(void)sent; /* without room, or a reader: see say_news() */
+	if (to < 0)
+		return;
+	UNINTERRUPTED(sent, send(to, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT));
+	if (sent < 0 && errno != EAGAIN) /* for room, see say_news() */
+		shutdown(to, SHUT_RDWR); /* else TO would wait for the answer without an end */
 }
 
 void keeper_close(int *fd)

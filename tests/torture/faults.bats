@@ -43,7 +43,7 @@ injected() {
 	injected --each --error=EPERM --only="flock: --detach, PID" --call=dup2,fcntl,sendto,read,clone,clone3
 	injected --each --error=ENOSYS --only="flock: --detach, -n, held" --call=wait4
 	injected --each --error=EPERM --only="flock: --detach, waits" --call=getcwd,read
-	injected --each --error=ENOSYS --only="flock: --keep-place, PID ends" --call=kill,poll
+	injected --each --error=ENOSYS --only="flock: --keep-place, PID ends" --call=kill,poll,sendto
 	injected --each --error=EPERM --only="flock: --die-with-parent" --call=prctl,sendto,recvfrom,clone,clone3
 	injected --each --error=ENOSYS --only="flock: --hold" --call=recvfrom
 	injected --each --error=EINTR --only="flock: -o" --call=sendto,recvfrom,rt_sigtimedwait,waitid
