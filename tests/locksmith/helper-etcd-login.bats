@@ -113,7 +113,7 @@ auth_enabled() {
 		for _ in 1 2 3 4 5; do expect a HELD; done
 		unlock a
 		[ "$STATUS" -eq 69 ]
-		expect a ERR
+		until_line a ERR
 		[ "$LINE" = "ERR 69 $wants; the lock is free when its lease ends" ] || complain "$LINE"
 	else
 		lost_at_the_end a "$wants"
