@@ -151,15 +151,12 @@ static bool is_shared_unlisted(const struct lock *lock)
 	return outcome == BUSY;
 }
 
-enum listed {
-	LISTED_NOBODY,  /* also where the list cannot be read */
-	LISTED_SLEEPER, /* or perhaps one, in front of a shared flock that the list does not show */
-	LISTED_IN_PART  /* the list is longer than the time for it */
-};
-
-/* Read the list of all locks, for MOST ns of processor time: does a process sleep in the kernel in
- * front of the open LOCK, or of a slot of it?  A stopped one does not. */
-static enum listed find_sleeper(const struct lock *lock, int64_t most)
+/* The head of a living queue may want more than we do, and so not find the lock free as we do. Does
+ * a process sleep in the kernel in front of the open LOCK, or of a slot of it?  The list of all
+ * locks alone tells, where that can be read.  A stopped process does not sleep there.  True as well
+ * if one may: before a shared flock that the list does not show, or in the rest of a list that is
+ * longer than the time for it. */
+static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 {
 	const bool has_range = (lock->spec->method->can & CAN_RANGE) != 0;
 	const unsigned kinds = has_range ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
@@ -171,10 +168,10 @@ static enum listed find_sleeper(const struct lock *lock, int64_t most)
 	bool found = false, held = false, in_part;
 
 	if (locks == NULL)
-		return LISTED_NOBODY;
+		return false;
 	file_system_device(lock->fd, lock->id.device, &major, &minor);
-	while (
-	    !found && !effort_exceeds(&effort, most) && fgets(line, sizeof line, locks) != NULL) {
+	while (!found && !effort_exceeds(&effort, checks->list_time) &&
+	       fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 ||
 		    entry.major != major || entry.minor != minor ||
 		    entry.inode != (unsigned long long)lock->id.inode ||
@@ -186,9 +183,7 @@ static enum listed find_sleeper(const struct lock *lock, int64_t most)
 	in_part = !found && !feof(locks);
 	fclose(locks);
 	/* Q5: nor held by an unlisted process */
-	if (found || (!held && is_shared_unlisted(lock)))
-		return LISTED_SLEEPER;
-	return in_part ? LISTED_IN_PART : LISTED_NOBODY;
+	return found || (!held && is_shared_unlisted(lock)) || (in_part && checks->looks_again);
 }
 
 /* Can a process sleep in front of LOCK while LOCK is free for us: a writer among readers, the whole
@@ -202,21 +197,6 @@ static bool may_be_free_for_us_alone(const struct lock *lock)
 	       (lock->spec->mode == SHARED || lock->spec->slots > 0 ||
 		   ((lock->spec->method->can & CAN_RANGE) != 0 &&
 		       (bytes.first > 0 || bytes.last < LLONG_MAX)));
-}
-
-/* The head of a living queue may want more than we do, and so not find the lock free as we do: it
- * sleeps in the kernel, and the list of all locks alone tells. */
-static bool has_sleeper(const struct lock *lock, const struct checks *checks)
-{
-	switch (find_sleeper(lock, checks->list_time)) {
-	case LISTED_SLEEPER:
-		return true;
-	case LISTED_IN_PART:
-		return checks->looks_again;
-	case LISTED_NOBODY:
-		break;
-	}
-	return false;
 }
 
 /* Q5: if the lock may be free for us alone, no process sleeps in front of it either, half-way and
