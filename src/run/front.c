@@ -82,6 +82,16 @@ static bool print_words(const char *words, const char *has)
 	return false;
 }
 
+/* Returns 0, or the errno of why WORD cannot be sent.  A keeper that has ended is no error here:
+ * that is seen where its answer is read. */
+static int tell_keeper(const struct front *front, const char *word)
+{
+	ssize_t sent;
+
+	UNINTERRUPTED(sent, send(front->keeper, word, strlen(word), MSG_NOSIGNAL));
+	return sent < 0 && errno != EPIPE && errno != ECONNRESET ? errno : 0;
+}
+
 /* The first call could not print what it has: wait for the end of that. */
 static int give_up(const struct front *front)
 {
@@ -118,13 +128,14 @@ static int acknowledge(const struct front *front, int status)
 	char message[KEEPER_MESSAGE + 1];
 	const char *end;
 	ssize_t got;
+	int errnum;
 
 	if (is_resumed(front))
 		return status;
-	UNINTERRUPTED(got, send(front->keeper, KEEPER_ACK, strlen(KEEPER_ACK), MSG_NOSIGNAL));
-	if (got < 0 && errno != EPIPE && errno != ECONNRESET) {
+	errnum = tell_keeper(front, KEEPER_ACK);
+	if (errnum != 0) {
 		complain("%s: given up, as this call cannot confirm it: %s", front->request->label,
-		    strerror(errno));
+		    strerror(errnum));
 		give_up(front);
 		return EXIT_LOST;
 	}
@@ -280,7 +291,7 @@ static int time_is_up(struct waiting *wait)
 {
 	const struct front *front = wait->front;
 	char words[KEEPER_MESSAGE];
-	ssize_t sent;
+	int errnum;
 
 	if (is_resumed(front)) {
 		observer_end();
@@ -288,12 +299,12 @@ static int time_is_up(struct waiting *wait)
 		return say_waiting(wait, words);
 	}
 	wait->progress = TIMED_OUT;
-	UNINTERRUPTED(sent, send(front->keeper, KEEPER_KEEP, strlen(KEEPER_KEEP), MSG_NOSIGNAL));
-	if (sent >= 0 || errno == EPIPE || errno == ECONNRESET)
-		return -1; /* the next event tells, also of a keeper that has ended */
+	errnum = tell_keeper(front, KEEPER_KEEP);
+	if (errnum == 0)
+		return -1; /* the next event tells */
 	observer_end();
 	complain("%s: cannot ask for the place to be kept: %s", front->request->label,
-	    strerror(errno));
+	    strerror(errnum));
 	return give_up(front);
 }
 

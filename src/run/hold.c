@@ -58,18 +58,19 @@ static bool wait_for_event(const struct hold *hold, struct pollfd *ends, short e
 	return true;
 }
 
-/* The wait would never end: a call that is to end it has failed. */
-static noreturn void end_by_error(const char *what)
+/* A call that waits for the end, or is to make it, has failed: end with STATUS, and not in
+ * silence. */
+static noreturn void end_by_error(const char *what, int status)
 {
 	complain("--hold: %s: %s", what, strerror(errno));
-	_exit(EXIT_SYSTEM);
+	_exit(status);
 }
 
 static void end_as_by_term(void)
 {
 	signal(SIGTERM, SIG_DFL); /* it may have been ignored */
 	if (kill(getpid(), SIGTERM) != 0)
-		end_by_error("cannot end the wait");
+		end_by_error("cannot end the wait", EXIT_SYSTEM);
 }
 
 /* The end of the input or of the owner ends the wait (H3); in the background these are the
@@ -81,7 +82,7 @@ static void *end_wait(void *of)
 	struct pollfd ends[2];
 
 	if (!wait_for_event(hold, ends, POLLRDHUP) && !atomic_load(&hold->taken))
-		end_by_error(NO_EVENT);
+		end_by_error(NO_EVENT, EXIT_SYSTEM);
 	if (((ends[0].revents & POLLNVAL) == 0 || hold_owner_ended(&hold->owner)) &&
 	    !atomic_load(&hold->taken))
 		end_as_by_term();
@@ -194,13 +195,6 @@ static noreturn void hold_by_lines(struct hold *hold)
 	keep_for_ttl(hold);
 }
 
-/* A call that waits for the end has failed: the lock is released, and not in silence. */
-static noreturn void end_unasked(const struct hold *hold, const char *what)
-{
-	complain("--hold: %s: %s", what, strerror(errno));
-	_exit(hold->caller == NULL ? EXIT_SYSTEM : HOLD_ABANDONED);
-}
-
 void hold_is_orphaned(void)
 {
 	close(STDIN_FILENO);
@@ -213,6 +207,7 @@ noreturn void hold_until_end(struct hold *hold)
 	char line[128 + SLOTS_MOST * sizeof "4095"], bytes[512];
 	char name[32], ttl[32] = "";
 	const sigset_t term = signals_only(SIGTERM);
+	const int failed = hold->caller == NULL ? EXIT_SYSTEM : HOLD_ABANDONED;
 	struct pollfd ends[2];
 	struct error error;
 	/* a keeper that is killed writes no other */
@@ -249,7 +244,7 @@ noreturn void hold_until_end(struct hold *hold)
 		hold_by_lines(hold);
 	for (;;) {
 		if (!wait_for_event(hold, ends, POLLIN))
-			end_unasked(hold, NO_EVENT);
+			end_by_error(NO_EVENT, failed);
 		if (hold_owner_ended(&hold->owner))
 			break;
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
@@ -258,7 +253,7 @@ noreturn void hold_until_end(struct hold *hold)
 		else if (got == 0 || errno == EIO || errno == ECONNRESET)
 			break; /* also of a terminal or a connection that is cut */
 		else if (errno != EINTR)
-			end_unasked(hold, "cannot read standard input");
+			end_by_error("cannot read standard input", failed);
 	}
 	_exit(hold->caller == NULL ? EXIT_SUCCESS : why);
 }
