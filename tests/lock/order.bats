@@ -464,6 +464,12 @@ refused_late() {
 	done
 }
 
+# behind_looked TIMES: it is stopped, and has found the lock free TIMES times, or a sleeper before it.
+behind_looked() {
+	{ [ "$(grep -cs '^attempt.free$' passed)" = "$1" ] || grep -qs '^attempt.sleeper$' passed; } &&
+		"$PROBE" state "${PID[behind]}" T
+}
+
 # A waiter that the kernel has woken, and that has not run yet, is in no list.  Here it is stopped before the last look.
 @test "a writer that sleeps half-way in the checks, and is awake when they end, is not passed by" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
@@ -481,11 +487,8 @@ refused_late() {
 		SEMLOCK_CRASH="attempt.free:stop attempt.sleeper:stop" SEMLOCK_CRASH_LOG=passed \
 			start behind "$SEMLOCK" $way l "$PROBE" hold behind.up behind.down
 		for ((looks = 1; looks <= 50; looks++)); do
-			until [ "$(grep -cs '^attempt.free$' passed)" = $looks ] || grep -qs '^attempt.sleeper$' passed; do
-				"$PROBE" pause 2
-			done
-			"$PROBE" state "${PID[behind]}" T
-			if grep -qs '^attempt.sleeper$' passed; then break; fi
+			eventually behind_looked $looks
+			if grep -q '^attempt.sleeper$' passed; then break; fi
 			[ $looks -lt 50 ] || kill -STOP "${PID[writer]}"
 			kill -CONT "${PID[behind]}"
 		done
