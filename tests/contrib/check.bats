@@ -131,14 +131,23 @@ tree_of_stubs() {
 	[ "$(tail -n 2 <<<"$out")" = $'contrib/check: failed: package\n1 passed, 0 failed, 0 skipped' ] || complain "$out"
 }
 
-# By SIGINT, too, which a shell has all ignore that it runs in the background.
+# only_the_first_shells GROUP: of contrib/check, itself and its heartbeat alone are left.
+only_the_first_shells() {
+	[ "$(pgrep -c -g "$1" -f stubs/contrib/check)" -le 2 ]
+}
+
+# By SIGINT, too, which a shell has all ignore that it runs in the background.  The shell that has begun all is stopped
+# meanwhile: what it would do against the next phase comes too late.
 @test "a signal to contrib/check ends what runs beside, and it begins nothing new" {
 	tree_of_stubs
 	for signal in INT TERM; do
 		: >said
 		HANGS=yes start check setsid env --default-signal=INT stubs/contrib/check lint package other-debian sid quick
 		eventually grep -qx lint said
+		kill -STOP "${PID[check]}"
 		kill "-$signal" -- -"${PID[check]}"
+		eventually only_the_first_shells "${PID[check]}"
+		kill -CONT "${PID[check]}"
 		ended check $((128 + $(kill -l "$signal")))
 		! grep -qxE "tests|package has ended|debian.*" said || complain "$(cat said)" || return
 		left=$(ls -A tmp)
