@@ -70,6 +70,15 @@ injected() {
 	expect_free L
 }
 
+# The file is looked for a thousand times, as no name may show while it is renamed: the last look is as good as the first.
+@test "-m rename --init: an interrupted look for the file does not make it one that cannot be opened" {
+	tracing
+	expect_status 0 strace -f -qq -o trace -P L -P L.held -e trace=openat,?open \
+		-e inject=openat,?open:error=EINTR:when=1000 "$SEMLOCK" -m rename --init L true
+	grep -q "EINTR.*INJECTED" trace
+	expect_status 0 "$SEMLOCK" -n -m rename L true
+}
+
 # The process at the barrier counts as ended before it is let go.
 @test "--hold whose barrier cannot be read at either end: one line, and no status of a KILL" {
 	tracing

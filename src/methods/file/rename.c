@@ -40,9 +40,9 @@ static int open_file(const struct lock *lock)
 	int fd = -1;
 
 	for (int tries = 0; fd < 0 && tries < 1000; tries++) {
-		fd = openat(lock->files.directory,
-		    tries % 2 == 0 ? lock->id.entry : lock->files.state->away, FILE_FLAGS);
-		if (fd < 0 && errno != ENOENT && errno != EINTR)
+		fd = call_open(lock->files.directory,
+		    tries % 2 == 0 ? lock->id.entry : lock->files.state->away, FILE_FLAGS, 0);
+		if (fd < 0 && errno != ENOENT)
 			break;
 	}
 	return fd;
