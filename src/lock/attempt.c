@@ -204,9 +204,14 @@ static bool may_be_free_for_us_alone(const struct lock *lock)
  * takes a while: the first look gives it as long for that as it has for a lock that is free for
  * all.  It may also come to sleep between two checks: so the second look is the last step, without
  * the lock in hand, for the sleeper would not get it while many look.  Besides, the kernel gives
- * the list a page at a time: a line can be left out if one before it goes between two of them. */
-enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, enum life *life,
-    struct error *error)
+ * the list a page at a time: a line can be left out if one before it goes between two of them.
+ *
+ * Those before us may have had their turn, or have ended, between two checks.  Then the queue lives
+ * by us: the one behind us finds the lock free for as long as we look on.  It is taken here, and
+ * not as the head of the queue, whom a ticket that comes and goes could have give it back for ever.
+ */
+enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, struct queue *queue,
+    enum life *life, struct error *error)
 {
 	const bool for_us_alone = may_be_free_for_us_alone(lock);
 	const int64_t most = checks->spell / checks->count;
@@ -222,6 +227,8 @@ enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, en
 		wakeup_off(); /* its signal would end the pause */
 		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
 		nanosleep(&pause, NULL);
+		if (queue != NULL && !queue_preceded(queue))
+			break;
 		if (for_us_alone && (seen == checks->count / 2 || seen == checks->count) &&
 		    has_sleeper(lock, checks)) {
 			CRASH_POINT("attempt.sleeper");

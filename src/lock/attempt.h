@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* lock/attempt.h - one attempt at an open lock, without regard to the queue. */
+/* lock/attempt.h - one attempt at an open lock: it keeps no order, which is the caller's to do. */
 #ifndef SEMLOCK_LOCK_ATTEMPT_H
 #define SEMLOCK_LOCK_ATTEMPT_H
 
 #include "lock/lock.h"
+#include "lock/queue.h"
 
 /* Take LOCK, and a slot of it if it has slots, without sleeping. */
 enum outcome attempt_try(struct lock *lock, struct error *error);
@@ -38,9 +39,10 @@ enum life {
 };
 
 /* Take LOCK if it is deserted.  The CHECKS are irregularly spaced, so that a lock handed on among
- * living waiters is soon found busy.  BUSY: it is not, by *LIFE. */
-enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, enum life *life,
-    struct error *error);
+ * living waiters is soon found busy.  BUSY: it is not, by *LIFE.  QUEUE is that of our ticket,
+ * whose turn it may be before they are over, or NULL for a caller that does not stand in line. */
+enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, struct queue *queue,
+    enum life *life, struct error *error);
 
 /* A number of ns from 0 to MOST - 1, a different one for each call and process. */
 int64_t attempt_jitter(int64_t most);

@@ -205,7 +205,7 @@ static enum outcome take_at_once(struct lock *lock, struct error *error)
 
 	if (held_read(lock).mode != HELD_NONE)
 		return BUSY;
-	return attempt_deserted(lock, &checks, &life, error);
+	return attempt_deserted(lock, &checks, NULL, &life, error);
 }
 
 /* Without tickets we may just try.  With tickets, too, in case their processes are stopped, or wait
@@ -322,7 +322,7 @@ static enum outcome take_deserted(struct taking *taking, struct error *error)
 	else if (queue_led_from_front(queue))
 		checks = &behind_replacer;
 	if (deadline_left(&taking->wait->deadline) > checks->spell)
-		outcome = attempt_deserted(taking->lock, checks, &life, error);
+		outcome = attempt_deserted(taking->lock, checks, queue, &life, error);
 	if (outcome == NEEDS_CHILD)
 		return NEEDS_CHILD; /* QUEUE->check_at has passed: the next check comes at once */
 	queue->lost_race = queue->lost_race || life == LIFE_RACE;

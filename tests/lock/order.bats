@@ -549,6 +549,46 @@ behind_looked() {
 	let_go stopped
 }
 
+# looked_or_taken: it is stopped after one more look that found the lock free, or has taken it
+looked_or_taken() {
+	grep -q '^lock.taken$' passed || [[ $(cat "/proc/${PID[second]}/stat") == *") T "* ]]
+}
+
+# Those before it have had their turn, or have ended, between two of its checks: the lock is free for as long as it does
+# not take it, and one behind it that checks as well could take it first.
+@test "a waiter that becomes the first while it checks whether those before it live looks no more, and is next" {
+	local looks most
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	for way in "" "-s" "-m excl"; do
+		most=1
+		[ "$way" != "-m excl" ] || most=2 # the command's process, which the record names, is made in between
+		# shellcheck disable=SC2086 # words
+		hold_lock ${way/-s/} l
+		# shellcheck disable=SC2086 # words
+		queue_as first ${way/-s/} l
+		fifos second
+		# shellcheck disable=SC2086 # words
+		SEMLOCK_CRASH=attempt.free:stop SEMLOCK_CRASH_LOG=passed \
+			start second "$SEMLOCK" $way l "$PROBE" hold second.up second.down
+		"$PROBE" blocked "${PID[second]}"
+		kill -STOP "${PID[first]}"
+		"$PROBE" state "${PID[first]}" T
+		let_go
+		"$PROBE" state "${PID[second]}" T # it has found the lock free
+		kill -KILL "${PID[first]}"
+		ended first 137
+		until grep -q '^lock.taken$' passed; do
+			kill -CONT "${PID[second]}"
+			eventually looked_or_taken
+		done
+		looks=$(grep -c '^attempt.free$' passed)
+		[ "$looks" -le $most ] || complain "$way: it looked $looks times while the lock was free"
+		ready second
+		let_go second
+		rm -f ./*.up ./*.down passed l
+	done
+}
+
 # caught NAME: the signals for which the process has a handler
 caught() {
 	sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/${PID[$1]}/status"

@@ -21,6 +21,9 @@ the list is read half-way and at the end. At the end alone, the writer may just 
 alone, it may come to sleep later, because the one before it has been killed. (If both happen during the looks
 of one process, the order is lost.)
 
+A waiter that becomes the first while it looks takes the lock at its next look: the one behind it looks as well, and
+would find it free. If it went to the head of the queue instead, a ticket that comes and goes would keep it out.
+
 In a PID namespace, that list leaves out a holder whose name has an h, and the waiters for its
 lock. A process that finds no holder in the list tries an exclusive lock, which a holder makes fail: a probe.
 """
@@ -114,6 +117,10 @@ def model(names, naive="", slowly=False, namespace=False):
                 return []
             if taken(s, i):
                 return [("sees it busy", s.owners, back)]
+            if p.looks > 0 and kind != "N" and not preceded(s, i):
+                if naive == "leaves":
+                    return [("is first", s.owners, dict(step="head"))]
+                return [("is first, takes", mine, dict(step="run", clock=LONG))]
             if shared(i) and reads(p.looks) and (sleeper(s, i) or unlisted(s)):
                 return [("finds a sleeper half-way", s.owners, back)]
             if p.looks < (1 if naive == "one look" and kind == names[-1][0] else LOOKS):
@@ -156,7 +163,7 @@ def model(names, naive="", slowly=False, namespace=False):
     def steps(s):
         out = []
         for i, p in enumerate(s.procs):
-            killed = [("is killed", s.owners, dict(step="end"))] if names[i][0] == "K" and p.step in WAITS else []
+            killed = [("is killed", s.owners - {i}, dict(step="end"))] if names[i][0] == "K" and p.step in WAITS else []
             for name, owners, own in actions(s, i) + killed:
                 after = dict(due=PROMPT)
                 after.update(own)
@@ -255,6 +262,7 @@ CASES = [
     case("naive: a waiter never looks", False, "H T W1", naive="never"),
     case("naive: a waiter looks once", False, "H W1 W2 W3", naive="one look"),
     case("naive: a waiter looks for no sleeper", False, "Ls W1 Ws", naive="no sleepers"),
+    case("naive: a waiter that has become the first is soon kept out again", False, "H X W1", naive="leaves"),
     case("naive: a ticket that moves sets the clock back", False, "H X W1", naive="moves"),
     case("naive: a deserted lock is given back to an earlier ticket", False, "H X W1", naive="yields"),
     case("naive: after giving it back, a waiter does not ask the clock", False, "H X W1", naive="gives back"),

@@ -65,7 +65,7 @@ in_python() {
 }
 
 @test "a deserted lock is had in spite of all tickets, and no living waiter is overtaken; the naive ways fail" {
-	in_python deserted "" 25 15
+	in_python deserted "" 25 16
 }
 
 @test "the users that can open a lock, and no others, can open its queue; the naive ways fail" {
