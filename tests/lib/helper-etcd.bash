@@ -68,3 +68,12 @@ holders() { ctl get "$1/" --prefix --print-value-only | grep -c ^holds; }
 
 # metric NAME: a figure out of the server's own count.
 metric() { curl -s "http://$ETCD/metrics" | awk -v name="$1" 'index($1, name) == 1 { n += $2 } END { printf "%d", n }'; }
+
+# slow SECONDS CALL...: from now on the answers to these calls are so late.
+slow() {
+	local call
+	for call in "${@:2}"; do
+		echo "$1" >"$DIR/faults/slow.$call"
+		mv "$DIR/faults/slow.$call" "$DIR/faults/slow-$call"
+	done
+}

@@ -122,15 +122,6 @@ granted() { ctl lease timetolive "$(lease_number 2 "$1")" | sed 's/.*granted wit
 	with_lease 6 long_place
 }
 
-# slow SECONDS CALL...: from now on the answers to these calls are so late.
-slow() {
-	local call
-	for call in "${@:2}"; do
-		echo "$1" >"$DIR/faults/slow.$call"
-		mv "$DIR/faults/slow.$call" "$DIR/faults/slow-$call"
-	done
-}
-
 # expect_held: a says HELD before its command would have to end, and not with an earlier deadline than before; LEASE is
 # the length of its lease.
 expect_held() {

@@ -30,6 +30,19 @@ load ../lib/helper-etcd
 	[ "$STATUS" -eq 69 ]
 }
 
+@test "nor is a lock busy of which nothing was heard before the place was lost, and the time over" {
+	etcd_single
+	etcd_between
+	: >"$DIR/faults/stop-txn"
+	slow 0.6 keepalive # it is sent after two seconds
+	smith a --ttl=2 --wait=2.5 "etcd://$BETWEEN/L"
+	in_file "$DIR/between.log" "stop txn"
+	ctl lease revoke "$(ctl lease list | tail -1)" >/dev/null
+	smith_ended a
+	until_line a ERR || complain "$PASSED"
+	[ "$STATUS" -eq 69 ]
+}
+
 slow_first_answer() {
 	local end
 	: >"$DIR/faults/stop-grant"

@@ -282,6 +282,20 @@ static enum etcd_reply begin(struct etcd_lock *lock)
 	return reply == ETCD_OK ? ETCD_GONE : reply;
 }
 
+/* The wait is over with REPLY, which is neither the lock nor its release. */
+static enum engine_outcome without_lock(const struct etcd_lock *lock, enum etcd_reply reply,
+    struct error *error)
+{
+	/* Our place is lost, and no answer has shown a key before it: the lock may be free. */
+	if (reply == ETCD_GONE && !lock->options->no_wait && !lock->place.blocked) {
+		if (error->kind == ERROR_NONE)
+			error_plain(error, ERROR_UNAVAILABLE, "its place in the queue was lost");
+		return ENGINE_FAILED;
+	}
+	return reply == ETCD_FATAL || reply == ETCD_FULL || reply == ETCD_SILENT ? ENGINE_FAILED
+	                                                                         : ENGINE_BUSY;
+}
+
 enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error)
 {
 	int tries = 0;
@@ -307,6 +321,5 @@ enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error)
 	}
 	if (reply != ETCD_FATAL && protocol_released() && !lock->options->no_wait)
 		return ENGINE_RELEASED;
-	return reply == ETCD_FATAL || reply == ETCD_FULL || reply == ETCD_SILENT ? ENGINE_FAILED
-	                                                                         : ENGINE_BUSY;
+	return without_lock(lock, reply, error);
 }
