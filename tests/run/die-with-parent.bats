@@ -281,6 +281,7 @@ while True:
 	fifos parent
 	start parent /usr/bin/python3 threads.py "$SEMLOCK" --die-with-parent l "$PROBE" hold parent.up parent.down
 	ready parent
+	eventually [ -s outer ]
 	kill -TSTP "${COMMAND[parent]}"
 	"$PROBE" state "$(cat outer)" T
 	: >go
