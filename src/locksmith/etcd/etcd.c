@@ -209,9 +209,10 @@ static int rest(struct renewal *renewal, int64_t until, struct error *error)
 			etcd_rpc_rotate(&lock->rpc);
 		etcd_watch_stop(watch);
 		/* The server has dropped it, mostly because lock->seen is compacted: look at the
-		 * key, for a later revision. */
+		 * key, for a later revision.  If that is not answered, no renewal waits for it. */
 		if (cancelled &&
-		    etcd_key_look(lock, lock->revision, now + lock->ttl / 6) == ETCD_OK &&
+		    etcd_key_look(lock, lock->revision, earlier(now + lock->ttl / 6, until)) ==
+			ETCD_OK &&
 		    !lock->place.found)
 			watch->deleted = true;
 		if (clock_boottime() >= holding->watch_at && !watch->deleted)
