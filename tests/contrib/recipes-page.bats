@@ -564,10 +564,10 @@ told() {
 	[ -x "$LOCKSMITH_DIR/semlock-locksmith-postgresql" ] || skip "this build has no locks on PostgreSQL"
 	export SEMLOCK_LOCKSMITH_DIR=$LOCKSMITH_DIR
 	postgresql_server max_connections=20 shared_buffers=8MB
-	printf '#!/bin/sh\n[ "$1" = up ] && mkdir migrating && sleep .2 && echo done >>migrations && rmdir migrating\n' >migrate
+	printf '#!/bin/sh\nmkdir migrating && sleep .2 && echo done >>migrations && rmdir migrating\n' >migrate
 	printf '#!/bin/sh\necho serves >>served\n' >server
 	chmod +x migrate server
-	job=$(recipe MIGRATIONS 1 | sed "s#postgresql://db/migrate#'${URL/nightly/migrate}'#")
+	job=$(recipe MIGRATIONS 1 | sed "s#'postgresql://db/migrate?dbname=app'#'${URL/nightly/migrate}'#")
 	for n in 1 2 3; do
 		start "replica$n" sh -c "$job"
 	done
