@@ -100,6 +100,18 @@ refused() {
 	esac
 }
 
+# delayed OPTION... -- CMD...: under strace, whose own words are in strace.err.  (It has one at times when a process that
+# it delays is killed.)
+delayed() {
+	local options=()
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	strace -f -qq -o trace "${options[@]}" sh -c 'exec "$@" 2>&5 5>&-' sh "$@" 5>&2 2>strace.err
+}
+
 # start NAME CMD...: in the background; PID[NAME] is CMD's own.
 # (A shell's "&" and nohup ignore signals, and an ignored signal stays ignored: undo that.)
 start() {

@@ -227,8 +227,8 @@ killed_with() {
 	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; echo ERR 77 no such role; exec cat"
 	refused 76 "the lock is lost: no such role; stopping" "$SEMLOCK" odd://h/l sleep 60
 	if [ -z "${SANITIZED-}" ]; then # the command is killed before it begins: the same line, and no other
-		refused 76 "the lock is lost: no such role; stopping" strace -f -qq -o trace -e trace=recvfrom \
-			-e inject=recvfrom:delay_enter=1s "$SEMLOCK" odd://h/l sleep 60
+		refused 76 "the lock is lost: no such role; stopping" delayed -e trace=recvfrom \
+			-e inject=recvfrom:delay_enter=1s -- "$SEMLOCK" odd://h/l sleep 60
 	fi
 	engine odd <<<"echo LOCKSMITH 2; $OK; read -r start; cat; echo ERR 69 the disk is full"
 	expect_status 0 "$SEMLOCK" odd://h/l true
