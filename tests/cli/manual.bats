@@ -223,7 +223,7 @@ row() {
 			for program in "$FLOCK" "$system"; do expect_status 0 "$program" 8; done
 			row "$ours" 65 "$SEMLOCK" 8
 			;;
-		"a lock that COMMAND inherits")
+		"LOCK is inherited")
 			for program in "$FLOCK" "$system"; do
 				expect_status 124 "$program" l timeout .3 "$program" l true
 			done
