@@ -8,7 +8,7 @@ export PROBE
 
 # recipe HEADING N: the Nth example under HEADING.  Its locks are in the test's directory, that of a --name too.
 recipe() {
-	sed -e "s/\\\\(aq/'/g" -e 's/\\-/-/g; s/\\e/\\/g; s/\\&//g' "$SOURCE/man/semlock-recipes.7" | awk -v heading="$1" -v wanted="$2" '
+	sed -e "s/\\\\(aq/'/g" -e 's/\\(ti/~/g; s/\\-/-/g; s/\\e/\\/g; s/\\&//g' "$SOURCE/man/semlock-recipes.7" | awk -v heading="$1" -v wanted="$2" '
 		/^\.S[HS] / { n = 0 }
 		/^\.S[HS] / { inside = substr($0, 5) == heading }
 		/^\.EE/ { shown = 0 }
