@@ -117,6 +117,7 @@ delayed() {
 start() {
 	local name=$1
 	shift
+	: >"$name.out" 2>"$name.err" # now: what an earlier process of this name has said is not this one's
 	"$PROBE" with-default INT QUIT HUP TERM -- "$@" </dev/null >"$name.out" 2>"$name.err" 3>&- 4>&- &
 	PID[$name]=$!
 }
