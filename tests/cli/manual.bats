@@ -9,8 +9,7 @@ prepare() {
 
 # words PAGE: the page without its typography
 words() {
-	sed -e 's/\\-/-/g; s/\\f[A-Z]//g; s/\\&//g; s/\\e/\\/g; s/\\(dq/"/g' -e "s/\\\\(aq/'/g" -e 's/\\(ti/~/g' \
-		"$(find "$SOURCE/man" "$SOURCE/contrib/foreachmail" -name "$1")"
+	page_text "$(find "$SOURCE/man" "$SOURCE/contrib/foreachmail" -name "$1")"
 }
 
 # section PAGE NAME: the lines of that section

@@ -8,7 +8,7 @@ export PROBE
 
 # recipe HEADING N: the Nth example under HEADING.  Its locks are in the test's directory, that of a --name too.
 recipe() {
-	sed -e "s/\\\\(aq/'/g" -e 's/\\(ti/~/g; s/\\-/-/g; s/\\e/\\/g; s/\\&//g' "$SOURCE/man/semlock-recipes.7" | awk -v heading="$1" -v wanted="$2" '
+	page_text "$SOURCE/man/semlock-recipes.7" | awk -v heading="$1" -v wanted="$2" '
 		/^\.S[HS] / { n = 0 }
 		/^\.S[HS] / { inside = substr($0, 5) == heading }
 		/^\.EE/ { shown = 0 }
@@ -510,6 +510,13 @@ told() {
 	agent
 	agent_says "exec ./hook1"
 	[ "$answer" = 0 ] || complain "$(cat .call)"
+	expect_status 1 "$SEMLOCK" -n backup.lock true
+	# Another tool that waits meanwhile leaves the ID of the first one alone.
+	start other ./hook1
+	eventually sh -c '"$SEMLOCK" --who backup.lock | grep -q "1 waiting"'
+	agent_says "exec ./hook2"
+	[ "$answer" = 0 ] || complain "$(cat .call)"
+	ended other 0
 	expect_status 1 "$SEMLOCK" -n backup.lock true
 	agent_says "exec ./hook2"
 	[ "$answer" = 0 ] || complain "$(cat .call)"

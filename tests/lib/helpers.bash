@@ -112,6 +112,11 @@ delayed() {
 	strace -f -qq -o trace "${options[@]}" sh -c 'exec "$@" 2>&5 5>&-' sh "$@" 5>&2 2>strace.err
 }
 
+# page_text FILE: a manual page without its typography; its requests stay.
+page_text() {
+	sed -e 's/\\-/-/g; s/\\f[A-Z]//g; s/\\&//g; s/\\e/\\/g; s/\\(dq/"/g; s/\\(ti/~/g' -e "s/\\\\(aq/'/g" "$1"
+}
+
 # start NAME CMD...: in the background; PID[NAME] is CMD's own.
 # (A shell's "&" and nohup ignore signals, and an ignored signal stays ignored: undo that.)
 start() {
