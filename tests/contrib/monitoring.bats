@@ -118,6 +118,24 @@ half_an_hour() {
 	printf 'expect UTC\n' | "$PROBE" pty lock-report log >shown
 }
 
+# The log's times have whole seconds.  Each waits from the first second on, and follows at once.
+@test "lock-report: runs of seconds that follow one another are drawn one after another, in one line" {
+	local ended=200 held
+	for held in 901 1101 1201 1301 1401 1501 1601 777 999 1 1333; do
+		ended=$((ended + held))
+		printf '{"time": "2026-11-25T12:00:%02dZ", "lock": "one", "mode": "exclusive", "command": ["job"], "waited": %d.%03d, "held": %d.%03d, "outcome": "exit 0"}\n' \
+			$((ended / 1000)) $(((ended - held) / 1000)) $(((ended - held) % 1000)) $((held / 1000)) $((held % 1000))
+	done >log
+	expect_status 0 lock-report --html log
+	grep -o '<rect class="held"[^>]*>' .out | sed 's/[^0-9.]\+/ /g' | sort -n >bars
+	[ "$(wc -l <bars)" -eq 11 ]
+	# A bar is 1.5 wide at least, for a run of a millisecond.
+	awk 'NR > 1 && ($1 < until - 1.6 || $2 != line) { print "at " $1; bad = 1 }
+		{ until = $1 + $3; line = $2 } END { exit bad }' bars || complain "$(cat bars)" || return
+	expect_status 0 lock-report --columns=80 log
+	[[ $out == *"    held "* && $out != *"held at once"* ]]
+}
+
 @test "lock-report --html in a browser: one row a lock, bars of holds and waits, the command under the pointer" {
 	browser=$(command -v chromium-headless-shell || command -v chromium) || skip "no headless Chromium"
 	half_an_hour
