@@ -117,7 +117,7 @@ struct listed_lock *snapshot_line(const struct snapshot *snapshot, const struct 
 
 void snapshot_forget(struct snapshot *snapshot);
 
-/* ---- kernel_owners.c: locks of the kernel ---- */
+/* ---- kernel_owners.c: kernel locks ---- */
 
 /* Add the holders of the kernel lock to FOUND, which is empty.  All processes that share a lock are
  * one holder. */

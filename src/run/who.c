@@ -274,7 +274,7 @@ static pid_t named_in_file(const char *label, struct search_terms *terms)
 	return pid;
 }
 
-/* Of a lock of the kernel there may be no file: the name is perhaps mistyped.  Or another program
+/* Of a kernel lock there may be no file: the name is perhaps mistyped.  Or another program
  * has made a lock of another kind. */
 static void print_free(const char *label, enum family family, struct search_terms *terms)
 {

@@ -41,7 +41,7 @@ bool file_system_mount(int fd, struct procfs_mount *mount);
 bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock);
 bool file_system_hides_all_locks(const struct procfs_mount *mount);
 
-/* Is MOUNT a FUSE file system of which it is not known that it hands the locks of the kernel on to
+/* Is MOUNT a FUSE file system of which it is not known that it hands the kernel locks on to
  * what lies behind it?  (bindfs, for one, does not: beside the mount they are not seen.) */
 bool file_system_may_hide_locks(const struct procfs_mount *mount);
 

@@ -273,7 +273,7 @@ in_turn() {
 	[ -e srv/job.lock ]
 }
 
-@test "NFS: a lock of the kernel, and one made of a file" {
+@test "NFS: a kernel lock, and one made of a file" {
 	holding job
 	in_turn "$(recipe NFS 1 | sed -n 1p)"
 	# with --stale a waiter sleeps in the kernel for moments only

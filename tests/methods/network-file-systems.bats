@@ -45,7 +45,7 @@ mount_on() {
 	for type in 9p virtiofs fuse.sshfs; do
 		[ $type = 9p ] || export SEMLOCK_CRASH=file_system.shared:fail=1
 		for method in flock ofd; do
-			refused 69 "on $type, other machines do not see a lock of the kernel: use -m mkdir" \
+			refused 69 "on $type, other machines do not see a kernel lock: use -m mkdir" \
 				mounted_as $type rw "$CRASHABLE_SEMLOCK" -m $method on/l touch ran
 		done
 		refused 69 "on $type, " mounted_as $type rw sh -c 'exec 7<>on/l; exec "$0" 7' "$CRASHABLE_SEMLOCK"

@@ -11,7 +11,7 @@ reads() {
 	out=$("$PARSE" "$1" <.line)
 }
 
-@test "NFS, CIFS and others: which locks of the kernel other machines do not see, by the mount options" {
+@test "NFS, CIFS and others: which kernel locks other machines do not see, by the mount options" {
 	while IFS='|' read -r want type options; do
 		reads mounts "42 1 0:50 / /mnt rw,relatime shared:1 - $type server:/x rw,vers=4$options"
 		[ "$out" = "42 0:50 /mnt $type server:/x${want:+ $want}" ] || complain "$type $options: $out"

@@ -143,8 +143,7 @@ static int check_limits(const struct lock *lock, struct error *error)
 	if ((kind == FS_NETWORK || kind == FS_SHARED) && file_system_mount(lock->fd, &mount) &&
 	    file_system_hides_all_locks(&mount))
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    "on %s, other machines do not see a lock of the kernel: use -m mkdir",
-		    mount.type);
+		    "on %s, other machines do not see a kernel lock: use -m mkdir", mount.type);
 	/* Another client may find the name in its cache, with the removed file behind it: a lock
 	 * that it takes on that file would stand beside one on the name's next file. */
 	if (lock->spec->to_be_removed && file_system_of(lock->fd) != FS_LOCAL)
