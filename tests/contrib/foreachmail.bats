@@ -562,8 +562,7 @@ ctrl_c() {
 		1 while <STDIN>; # the input ends when all signals have been passed on
 		note "end\n";
 	END
-	# What a shell starts by & ignores INT, and timeout(1) of coreutils 9.10 leaves it so.
-	timeout 60 "$PROBE" with-default INT -- "$PROBE" pty sh -c 'exec "$FOREACHMAIL" "$@" catcher < input' sh "$@" \
+	timeout 60 "$PROBE" pty sh -c 'exec "$FOREACHMAIL" "$@" catcher < input' sh "$@" \
 	    < keys > out 2> err 3>&- 5>&- 6>&- &
 	pid=$!
 	printf 'From a\nA: 1\n\nhalf a mess' >&6

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,15 @@ static void quieten(int slave)
 	tcsetattr(slave, TCSANOW, &t);
 }
 
+/* As after a login: a shell's "&" and nohup ignore signals, and the keys would do nothing. */
+static void restore_signals_of_terminal(void)
+{
+	static const int signals[] = {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
+
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		signal(signals[i], SIG_DFL);
+}
+
 static pid_t start_in_terminal(char **command)
 {
 	int slave;
@@ -50,6 +60,7 @@ static pid_t start_in_terminal(char **command)
 	ioctl(slave, TIOCSCTTY, 0);
 	for (int fd = 0; fd < 3; fd++)
 		dup2(slave, fd);
+	restore_signals_of_terminal();
 	become(command);
 }
 
@@ -130,9 +141,10 @@ static int follow(char *line)
 	return 0;
 }
 
-/* pty COMMAND...: runs COMMAND in a terminal, follows the script on standard input, then reads
- * until COMMAND ends.  All that the terminal shows goes to standard output; the exit status
- * is COMMAND's, or 99 if an "expect" found nothing or COMMAND did not end. */
+/* pty COMMAND...: runs COMMAND in a terminal, where the signals of keys and of job control are not
+ * ignored; follows the script on standard input, then reads until COMMAND ends.  All that the
+ * terminal shows goes to standard output; the exit status is COMMAND's, or 99 if an "expect" found
+ * nothing or COMMAND did not end. */
 int cmd_pty(int argc, char **argv)
 {
 	static char line[4096];

@@ -10,8 +10,7 @@ export SEMLOCK PROBE WAY=
 in_terminal() {
 	local shell=$1
 	if [ "$shell" = bash ]; then set -- bash --norc --noprofile --noediting -i; else set -- dash -i; fi
-	ENV='' PS1='$ ' HISTFILE='' expect_status 0 \
-		"$PROBE" with-default INT QUIT TERM HUP TSTP TTIN TTOU -- "$PROBE" pty "$@"
+	ENV='' PS1='$ ' HISTFILE='' expect_status 0 "$PROBE" pty "$@"
 }
 
 times_shown() {
@@ -119,7 +118,7 @@ stop_and_go() {
 @test "Ctrl-C stops the script that semlock is a command of, whatever the way" {
 	for way in "" -o -o -o -F --run-timeout=60 --run-timeout=60 --die-with-parent "-m mkdir" "-m excl" --fcntl "-j 2" flock; do
 		export way
-		"$PROBE" with-default INT QUIT TERM HUP TSTP -- "$PROBE" pty bash -c '
+		"$PROBE" pty bash -c '
 			program=$SEMLOCK
 			if [ "$way" = flock ]; then program=bin/flock way=; fi
 			"$program" $way "l${way: -1}" sh -c "echo running; exec cat"
@@ -133,7 +132,7 @@ stop_and_go() {
 }
 
 @test "Ctrl-C stops a loop" {
-	"$PROBE" with-default INT QUIT TERM HUP TSTP -- "$PROBE" pty bash -c '
+	"$PROBE" pty bash -c '
 		for n in 1 2 3; do "$SEMLOCK" l sh -c "echo run $n; exec cat"; done' >shown <<-'END' || true
 		expect run 1
 		send ^C

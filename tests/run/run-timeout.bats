@@ -144,7 +144,7 @@ waits_longer() {
 @test "in the foreground of a terminal the keys still reach the command" {
 	printf 'expect started\nsend ^C\n' >script
 	status=0
-	"$PROBE" with-default INT -- "$PROBE" pty "$SEMLOCK" --run-timeout 1m l sh -c 'trap "echo INT; exit 6" INT; echo started; while :; do sleep 1; done' \
+	"$PROBE" pty "$SEMLOCK" --run-timeout 1m l sh -c 'trap "echo INT; exit 6" INT; echo started; while :; do sleep 1; done' \
 		<script >.out 3>&- || status=$?
 	[ "$status" -eq 6 ]
 	grep -q INT .out

@@ -6,7 +6,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 # terminal ARGS... <SCRIPT: semlock ARGS on a terminal; what the terminal showed is in .shown
 terminal() {
 	status=0
-	TERM=xterm "$PROBE" with-default INT QUIT HUP TERM -- "$PROBE" pty "$SEMLOCK" "$@" >.shown 2>.err 3>&- 4>&- || status=$?
+	TERM=xterm "$PROBE" pty "$SEMLOCK" "$@" >.shown 2>.err 3>&- 4>&- || status=$?
 }
 
 # at_the_end: the terminal's line at the end: a carriage return goes back to the beginning of the line, words
