@@ -108,10 +108,13 @@ limit_after_signal() {
 	with_room limit_after_signal
 }
 
+# unshare(1) of util-linux 2.36 hands down that it ignores INT and TERM.
+as_process_1=(unshare --pid --fork "$PROBE" with-default INT TERM -- "$SEMLOCK")
+
 @test "as process 1 of a container, which no signal of its own kills: 128 and the number" {
 	namespaces --pid --fork
 	fifos holder
-	start holder unshare --pid --fork "$SEMLOCK" l "$PROBE" hold holder.up holder.down
+	start holder "${as_process_1[@]}" l "$PROBE" hold holder.up holder.down
 	next_line holder
 	kill -TERM "$(pgrep -P "${PID[holder]}")"
 	ended holder 143
@@ -122,13 +125,13 @@ limit_after_signal() {
 	namespaces --pid --fork
 	hold_lock l
 	for signal in HUP INT QUIT TERM; do
-		start waiter env --default-signal unshare --pid --fork "$SEMLOCK" l true
+		start waiter env --default-signal "${as_process_1[@]}" l true
 		eventually pgrep -P "${PID[waiter]}"
 		"$PROBE" blocked "$(pgrep -P "${PID[waiter]}")"
 		kill -"$signal" "$(pgrep -P "${PID[waiter]}")"
 		ended waiter $((128 + $(kill -l "$signal")))
 	done
-	start waiter env --ignore-signal=HUP unshare --pid --fork "$SEMLOCK" l true
+	start waiter env --ignore-signal=HUP "${as_process_1[@]}" l true
 	eventually pgrep -P "${PID[waiter]}"
 	"$PROBE" blocked "$(pgrep -P "${PID[waiter]}")"
 	kill -HUP "$(pgrep -P "${PID[waiter]}")"
