@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -144,8 +145,11 @@ int hold_lock_name(const char *name, char text[PATH_MAX + 1], struct error *erro
 		                          : error_plain(error, ERROR_USAGE, "this URL is too long");
 	}
 	directory = path_directory(name, space);
-	if (directory == NULL || realpath(directory, real) == NULL)
+	if (directory == NULL || realpath(directory, real) == NULL) {
+		if (errno == ERANGE) /* glibc 2.31, where getcwd(2) has said ENAMETOOLONG */
+			errno = ENAMETOOLONG;
 		return error_set(error, ERROR_OPEN, "cannot name its directory");
+	}
 	length = snprintf(text, PATH_MAX + 1, "%s/%s", strcmp(real, "/") == 0 ? "" : real, base);
 	if (length > PATH_MAX)
 		return error_plain(error, ERROR_USAGE, "this name is too long");
