@@ -14,6 +14,7 @@ EXTRA_DIST += \
 	contrib/other-debian \
 	contrib/packages \
 	contrib/static \
+	contrib/tests-of \
 	contrib/try
 
 # ---- installed beside semlock ----
@@ -24,22 +25,8 @@ perlmoduledir = $(perldir)/Semlock
 perlmodule_DATA = contrib/perl/lib/Semlock/NetLock.pm contrib/perl/lib/Semlock/Sem.pm
 pythonmoduledir = $(pythondir)
 pythonmodule_DATA = contrib/python/semlock.py
-dist_man_MANS += contrib/python/semlock.3
+dist_man_MANS += contrib/python/semlock.3py
 # The pages of the Perl modules are made of their POD where it is installed: a colon is no letter for make.
-# The page of each helper that is built is that of all helpers.
-install-data-hook: install-locksmith-pages
-install-locksmith-pages: install-man
-	@for helper in $(libexec_PROGRAMS) $(libexec_SCRIPTS) $(LOCKSMITH_LINKS); do \
-		name=$${helper##*semlock-locksmith-}; \
-		(cd '$(DESTDIR)$(man7dir)' && $(LN_S) -f semlock-locksmith.7 semlock-locksmith-$${name##*/}.7) || exit; \
-	done
-uninstall-hook: uninstall-locksmith-pages
-uninstall-locksmith-pages:
-	@for helper in $(libexec_PROGRAMS) $(libexec_SCRIPTS) $(LOCKSMITH_LINKS); do \
-		name=$${helper##*semlock-locksmith-}; \
-		rm -f '$(DESTDIR)$(man7dir)'/semlock-locksmith-$${name##*/}.7; \
-	done
-.PHONY: install-locksmith-pages uninstall-locksmith-pages
 install-data-hook:
 	@if command -v pod2man >/dev/null; then \
 		$(MKDIR_P) '$(DESTDIR)$(man3dir)' && for name in NetLock Sem; do \
@@ -82,6 +69,7 @@ EXTRA_DIST += \
 	contrib/packaging/debian/foreachmail.install contrib/packaging/debian/foreachmail.manpages \
 	contrib/packaging/debian/libsemlock-perl.install \
 	contrib/packaging/debian/python3-semlock.install \
+	contrib/packaging/debian/not-installed \
 	contrib/packaging/debian/rules \
 	contrib/packaging/debian/semlock-locksmith-etcd.install contrib/packaging/debian/semlock-locksmith-etcd.manpages \
 	contrib/packaging/debian/semlock-locksmith-ftp.install contrib/packaging/debian/semlock-locksmith-ftp.manpages \
@@ -115,12 +103,17 @@ SHELL_FILES = \
 	$(PACKAGE_TESTS) \
 	contrib/semlock-check \
 	contrib/static \
+	contrib/tests-of \
 	contrib/try \
 	tests/fuzz/run \
+	tests/lib/browser.bash \
+	tests/lib/demo.bash \
 	tests/lib/helpers.bash \
 	tests/models/run \
 	tests/lib/remote.bash \
 	tests/lib/replay.bash \
+	tests/lib/run-file \
+	tests/lib/slowly \
 	tests/lib/under-valgrind \
 	tests/lib/watchdog.bash \
 	$(MACHINES_SHELL) \
@@ -133,7 +126,7 @@ lint-shell:
 	cd $(srcdir) && shellcheck $(SHELL_FILES)
 
 lint-man:
-	cd $(srcdir) && mandoc -Tlint $(dist_man_MANS)
+	cd $(srcdir) && mandoc -Tlint $(dist_man_MANS) $(ENGINE_PAGES)
 
 # bu and TE are requests of the manual pages, nd is a part of 2nd.
 lint-words:

@@ -1,50 +1,38 @@
 # SPDX-License-Identifier: MIT
 bin_PROGRAMS += semlock
 semlock_SOURCES = src/main.c $(SEMLOCK_PARTS_SOURCES)
-# What every start runs is linked first: the kernel maps 64 kB around a page fault, and the 64 kB behind these are then not
-# touched at all.
-SEMLOCK_STARTS_SOURCES = \
-	src/cli/check_options.c src/cli/check_options.h \
-	src/cli/operands.c src/cli/operands.h \
-	src/cli/options.c src/cli/options.def src/cli/options.h \
-	src/cli/read_request.c src/cli/read_request.h \
-	src/lock/taking.c src/lock/taking.h \
-	src/lock/attempt.c src/lock/attempt.h \
-	src/lock/lockset.c src/lock/lockset.h \
-	src/lock/queue.c src/lock/queue.h \
-	src/methods/table.c src/methods/table.h \
-	src/methods/kernel/lockfile.c src/methods/kernel/lockfile.h \
-	src/methods/kernel/flock.c \
-	src/run/acquire.c src/run/acquire.h \
-	src/run/hold_time.c src/run/hold_time.h \
-	src/run/outcome.c src/run/outcome.h \
-	src/run/run.c src/run/run.h \
-	src/run/start.c src/run/start.h \
-	src/run/subreaper.c src/run/subreaper.h \
-	src/run/supervise.c src/run/supervise.h \
-	src/run/observer.c src/run/observer.h \
-	src/sys/deadline.c src/sys/deadline.h \
-	src/sys/files.c src/sys/files.h \
-	src/sys/memory.c src/sys/memory.h \
-	src/sys/process.c src/sys/process.h \
-	src/sys/signals.c src/sys/signals.h
 # Everything but main, for tests to be linked with.
-SEMLOCK_PARTS_SOURCES = $(SEMLOCK_STARTS_SOURCES) \
+SEMLOCK_PARTS_SOURCES = \
+	src/cli/check_options.c src/cli/check_options.h \
 	src/cli/named_lock.c src/cli/named_lock.h \
+	src/cli/operands.c src/cli/operands.h \
 	src/cli/option_table.c src/cli/option_table.h \
+	src/cli/options.c src/cli/options.def src/cli/options.h \
 	src/cli/other_semlock.c src/cli/other_semlock.h \
+	src/cli/read_request.c src/cli/read_request.h \
 	src/cli/reading.h \
 	src/cli/request.h \
 	src/cli/rules.def \
 	src/cli/unknown_option.c src/cli/unknown_option.h \
 	src/cli/usage.c src/cli/usage.h \
 	src/cli/values.c src/cli/values.h \
+	src/hold/caller_fds.c src/hold/caller_fds.h \
+	src/hold/detach.c src/hold/detach.h \
+	src/hold/hold.c src/hold/hold.h \
+	src/hold/hold_names.c src/hold/hold_names.h \
+	src/hold/keeper.c src/hold/keeper.h \
+	src/hold/keeper_client.c src/hold/keeper_client.h \
+	src/hold/sandbox.c src/hold/sandbox.h \
+	src/lock/attempt.c src/lock/attempt.h \
 	src/lock/conversion.c src/lock/conversion.h \
 	src/lock/held_mode.c src/lock/held_mode.h \
 	src/lock/lock.h \
+	src/lock/lockset.c src/lock/lockset.h \
 	src/lock/method.h \
+	src/lock/queue.c src/lock/queue.h \
 	src/lock/queue_trust.c src/lock/queue_trust.h \
 	src/lock/slots.c src/lock/slots.h \
+	src/lock/taking.c src/lock/taking.h \
 	src/methods/file/filemethods.h \
 	src/methods/file/heartbeat.c \
 	src/methods/file/lockdir.c \
@@ -56,13 +44,16 @@ SEMLOCK_PARTS_SOURCES = $(SEMLOCK_STARTS_SOURCES) \
 	src/methods/file/symlink.c \
 	src/methods/file/takeover.c \
 	src/methods/kernel/fcntl.c \
+	src/methods/kernel/flock.c \
 	src/methods/kernel/kernel_methods.h \
+	src/methods/kernel/lockfile.c src/methods/kernel/lockfile.h \
 	src/methods/kernel/safe_open.c src/methods/kernel/safe_open.h \
 	src/methods/server/lease.c src/methods/server/lease.h \
 	src/methods/server/locksmith.c src/methods/server/locksmith.h \
 	src/methods/server/scheme.c src/methods/server/scheme.h \
 	src/methods/server/server.c src/methods/server/server.h \
 	src/methods/server/server_inherited.c src/methods/server/server_inherited.h \
+	src/methods/table.c src/methods/table.h \
 	src/owners/hold_id.c src/owners/hold_id.h \
 	src/owners/kernel_nesting.c \
 	src/owners/kernel_owners.c \
@@ -85,44 +76,53 @@ SEMLOCK_PARTS_SOURCES = $(SEMLOCK_STARTS_SOURCES) \
 	src/report/error.c src/report/error.h \
 	src/report/status_fd.c src/report/status_fd.h \
 	src/report/text.c src/report/text.h \
-	src/run/caller_fds.c src/run/caller_fds.h \
-	src/run/detach.c src/run/detach.h \
-	src/run/caller_lines.c src/run/caller_lines.h \
+	src/run/acquire.c src/run/acquire.h \
 	src/run/front.c src/run/front.h \
-	src/run/hold.c src/run/hold.h \
-	src/run/hold_names.c src/run/hold_names.h \
-	src/run/hold_owner.c src/run/hold_owner.h \
-	src/run/keeper.c src/run/keeper.h \
-	src/run/keeper_client.c src/run/keeper_client.h \
-	src/run/keeper_state.c src/run/keeper_state.h \
+	src/run/hold_time.c src/run/hold_time.h \
 	src/run/log.c src/run/log.h \
 	src/run/notes.c src/run/notes.h \
-	src/run/release.c src/run/release.h \
+	src/run/observer.c src/run/observer.h \
+	src/run/outcome.c src/run/outcome.h \
+	src/run/run.c src/run/run.h \
+	src/run/start.c src/run/start.h \
+	src/run/subreaper.c src/run/subreaper.h \
+	src/run/supervise.c src/run/supervise.h \
 	src/run/who.c src/run/who.h \
+	src/sys/ancestors.c src/sys/ancestors.h \
 	src/sys/crash_points.c src/sys/crash_points.h \
+	src/sys/deadline.c src/sys/deadline.h \
 	src/sys/file_system.c src/sys/file_system.h \
+	src/sys/files.c src/sys/files.h \
 	src/sys/listeners.c src/sys/listeners.h \
-	src/sys/open_fds.c src/sys/open_fds.h
+	src/sys/memory.c src/sys/memory.h \
+	src/sys/open_fds.c src/sys/open_fds.h \
+	src/sys/process.c src/sys/process.h \
+	src/sys/random.c src/sys/random.h \
+	src/sys/signals.c src/sys/signals.h \
+	src/sys/terminal.c src/sys/terminal.h \
+	src/sys/waiting.c src/sys/waiting.h
 
 # configure --enable-static-binary
 semlock_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
 semlock_LDFLAGS = $(AM_LDFLAGS) $(START_LDFLAGS) $(STATIC_LDFLAGS)
 semlock_LDADD = $(STATIC_LIBS)
-EXTRA_DIST += src/static.ld
 
 # ---- locksmiths: locks on a server; the only programs linked with more than libc ----
 libexec_PROGRAMS =
 LOCKSMITH_COMMON = \
 	src/sys/deadline.c src/sys/deadline.h \
 	src/sys/process.c src/sys/process.h src/report/text.c src/report/text.h \
-	src/locksmith/common/engine.h \
+	src/sys/random.c src/sys/random.h \
 	src/locksmith/common/loop.c src/locksmith/common/loop.h \
-	src/locksmith/common/main.c \
 	src/locksmith/common/options.c src/locksmith/common/options.h \
 	src/locksmith/common/protocol.c src/locksmith/common/protocol.h \
-	src/locksmith/common/renewal.c src/locksmith/common/renewal.h src/protocol/lease_schedule.h src/protocol/locksmith_words.h \
+	src/protocol/lease_schedule.h src/protocol/locksmith_words.h \
 	src/locksmith/common/url.c src/locksmith/common/url.h \
-	src/report/error.c src/report/error.h
+	src/report/error.c src/report/error.h \
+	src/locksmith/common/engine.h src/locksmith/common/main.c \
+	src/locksmith/common/release.c src/locksmith/common/release.h \
+	src/locksmith/common/renewal.c src/locksmith/common/renewal.h \
+	src/locksmith/common/wait.c src/locksmith/common/wait.h
 # What is built on libcurl.
 LOCKSMITH_CURL = \
 	src/locksmith/curl/buffer.c src/locksmith/curl/buffer.h \
@@ -154,11 +154,12 @@ LOCKSMITH_POSTGRESQL = \
 	src/locksmith/postgresql/waiter.c src/locksmith/postgresql/waiter.h
 LOCKSMITH_S3 = $(LOCKSMITH_CURL) \
 	src/locksmith/s3/aws_login.c src/locksmith/s3/aws_login.h \
+	src/locksmith/s3/aws_process.c src/locksmith/s3/aws_process.h \
 	src/locksmith/s3/aws_settings.c src/locksmith/s3/aws_settings.h \
+	src/locksmith/s3/md5.c src/locksmith/s3/md5.h \
 	src/locksmith/s3/s3.c \
 	src/locksmith/s3/s3_lock.c src/locksmith/s3/s3_lock.h \
-	src/locksmith/s3/s3_request.c src/locksmith/s3/s3_request.h \
-	src/locksmith/s3/s3_wait.c src/locksmith/s3/s3_wait.h
+	src/locksmith/s3/s3_request.c src/locksmith/s3/s3_request.h
 
 # PROGRAM-SCHEME is run for SCHEME://...: a program's further schemes are links to it.
 LOCKSMITH_LINKS =
@@ -198,12 +199,23 @@ endif
 if HAVE_SSH
 libexec_SCRIPTS += src/locksmith/ssh/semlock-locksmith-ssh
 endif
-EXTRA_DIST += src/locksmith/redis/semlock-locksmith-redis src/locksmith/ssh/semlock-locksmith-ssh
+# What the scripts share is installed beside them: they find it there without PYTHONPATH.
+locksmithdir = $(libexecdir)
+if HAVE_REDIS
+locksmith_DATA = src/locksmith/python/semlock_locksmith.py
+else
+if HAVE_SSH
+locksmith_DATA = src/locksmith/python/semlock_locksmith.py
+endif
+endif
+EXTRA_DIST += src/locksmith/redis/semlock-locksmith-redis src/locksmith/ssh/semlock-locksmith-ssh \
+	src/locksmith/python/semlock_locksmith.py
 
 all-local: $(libexec_PROGRAMS) $(libexec_SCRIPTS)
 	@for script in $(libexec_SCRIPTS); do $(LN_S) -f '$(abs_srcdir)'/$$script . || exit; done
 	@for link in $(LOCKSMITH_LINKS); do \
-		$(LN_S) -f semlock-locksmith-$${link%/*}$(EXEEXT) semlock-locksmith-$${link#*/}$(EXEEXT) || exit; \
+		$(LN_S) -f semlock-locksmith-$${link%/*}$(EXEEXT) \
+			semlock-locksmith-$${link#*/}$(EXEEXT) || exit; \
 	done
 install-exec-hook:
 	@for link in $(LOCKSMITH_LINKS); do \
@@ -218,5 +230,7 @@ mostlyclean-local:
 	for script in $(libexec_SCRIPTS); do rm -f $${script##*/}; done
 	for link in $(LOCKSMITH_LINKS); do rm -f semlock-locksmith-$${link#*/}$(EXEEXT); done
 
-EXTRA_DIST += src/LAYERS src/README src/run/README src/preempt/README src/owners/README src/cli/README src/methods/README src/lock/README \
-	src/protocol/README src/sys/README src/report/README src/locksmith/README
+EXTRA_DIST += src/LAYERS src/README \
+	src/run/README src/hold/README src/preempt/README src/owners/README src/cli/README \
+	src/methods/README src/lock/README src/protocol/README src/sys/README src/report/README \
+	src/locksmith/README

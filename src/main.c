@@ -3,14 +3,14 @@
 #include <config.h>
 
 #include <errno.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 #include "run/acquire.h"
 #include "run/front.h"
-#include "run/release.h"
 #include "run/run.h"
 #include "run/who.h"
+#include "hold/keeper_client.h"
+#include "owners/owners.h"
 #include "cli/read_request.h"
 
 int main(int argc, char **argv)
@@ -19,8 +19,8 @@ int main(int argc, char **argv)
 	static struct run run;
 
 	request_read(&request, argc, argv);
-	if (!request.as_flock && strcmp(program_invocation_short_name, "semlock") != 0)
-		prctl(PR_SET_NAME, "semlock"); /* --who and --replace know semlock by this name */
+	if (!request.as_flock && !name_is_semlock(program_invocation_short_name))
+		prctl(PR_SET_NAME, SEMLOCK_NAME);
 	if (request.who)
 		who(&request);
 	if (request.held)
@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 	if (run_begin(&run, &request) != 0)
 		return run_end(&run);
 	if (run.detachment.is_front)
-		return front_wait(&run.detachment.front);
+		return front_wait(&request, run.detachment.front);
 	if (run.subreaper.holder > 0)
 		return run_watch(&run);
 	if (request.unlock) {

@@ -4,10 +4,16 @@
 check_PROGRAMS += tests/probe
 tests_probe_SOURCES = tests/lib/syscalls.h tests/lib/probe.h tests/lib/probe.c tests/lib/probe-hold.c tests/lib/probe-inside.c \
 	tests/lib/probe-json.c tests/lib/probe-lock.c tests/lib/probe-look.c tests/lib/probe-pty.c tests/lib/probe-signals.c \
-	tests/lib/probe-start.c tests/lib/probe-storm.c tests/lib/probe-sweep.c tests/lib/probe-timer.c
+	tests/lib/probe-slowness.c tests/lib/probe-start.c tests/lib/probe-storm.c tests/lib/probe-sweep.c tests/lib/probe-timer.c
 check_PROGRAMS += tests/parse
 tests_parse_SOURCES = tests/lib/parse.c src/sys/open_fds.c src/sys/file_system.c src/sys/process.c \
 	src/sys/deadline.c src/sys/crash_points.c src/report/text.c
+
+# runs a command in a sandbox: its own program, so that it can be tried by hand on anything, with nothing of the probe's
+check_PROGRAMS += tests/tools/sandboxed
+tests_tools_sandboxed_SOURCES = tests/tools/sandboxed.c tests/lib/seccomp.h
+check_PROGRAMS += tests/tools/two-writers
+tests_tools_two_writers_SOURCES = tests/tools/two-writers.c src/report/error.c src/report/text.c
 
 check_PROGRAMS += tests/crowd
 tests_crowd_SOURCES = tests/lib/syscalls.h tests/lib/crowd.h tests/lib/crowd.c tests/lib/crowd-kills.c tests/lib/crowd-line.c \
@@ -17,6 +23,9 @@ check_PROGRAMS += tests/liveness-check
 tests_liveness_check_SOURCES = tests/lib/liveness-check.c \
 	src/sys/process.c src/sys/deadline.c src/report/text.c \
 	src/methods/file/owner_record.c src/methods/file/owner_record.h
+
+check_PROGRAMS += tests/inject
+tests_inject_SOURCES = tests/lib/inject.c tests/lib/seccomp.h
 
 # semlock with crash points: places where a test may kill it, or have a call fail
 check_PROGRAMS += tests/semlock-crashable
@@ -40,8 +49,9 @@ METHOD = flock ofd posix excl link mkdir symlink rename
 ACQUISITIONS = 100000
 KILLS = 1000
 SEED = 1
-torture: all tests/torture/torture$(EXEEXT)
+torture: all tests/torture/torture$(EXEEXT) tests/inject$(EXEEXT)
 	@bash $(srcdir)/tests/torture/run '$(abs_top_builddir)' $(ACQUISITIONS) $(KILLS) $(SEED) $(METHOD)
+	python3 $(srcdir)/tests/torture/faults.py --for-ever --jobs=2 semlock$(EXEEXT) tests/torture/torture$(EXEEXT)
 
 # make torture-remote SERVER=etcd-stop ROUNDS=200 SEED=1: the same for locks on a server
 SERVER = ftp sftp etcd etcd-kill etcd-stop postgresql ssh s3 redis
@@ -57,7 +67,7 @@ torture-remote: all
 
 # make faults: an error from every system call, for some twenty minutes; FAULTS=--only=excl: ...
 FAULTS =
-faults: all tests/torture/torture$(EXEEXT)
+faults: all tests/torture/torture$(EXEEXT) tests/inject$(EXEEXT)
 	python3 $(srcdir)/tests/torture/faults.py $(FAULTS) semlock$(EXEEXT) tests/torture/torture$(EXEEXT)
 
 # make mutants FILE=src/lock/queue.c SAMPLE=30 SEED=1: which changed lines does no test notice?
@@ -71,6 +81,15 @@ tap:
 .PHONY: mutants tap say-no-bats
 EXTRA_DIST += tests/mutants
 
+# All tests on a slow machine: two fifths of one processor (as root), and each fork 10 ms late; SLOWLY=forks: that alone
+SLOWLY = cpu forks
+check-slowly: all tests/inject$(EXEEXT)
+	@for how in $(SLOWLY); do \
+		echo "make check, $$how:"; \
+		INJECT='$(abs_top_builddir)/tests/inject$(EXEEXT)' $(SHELL) $(srcdir)/tests/lib/slowly $$how $(MAKE) -k check || exit; \
+	done
+.PHONY: check-slowly
+
 # make models LEVEL=2: the big ones as well
 LEVEL = 1
 models:
@@ -81,24 +100,26 @@ EXTRA_DIST += tests/torture/run tests/torture/RESULTS tests/torture/killat tests
 	tests/models/semlock_file.pml tests/models/semlock_rename.pml \
 	tests/models/semlock_symlink.pml tests/models/spc_lock_file.pml
 
-# Each takes a minute or more: run first, or the last one would run alone at the end.  Those of PostgreSQL, which
-# mostly wait, come before them.
+# Each takes a minute or more, the longest first: begun late, the last one would run alone at the end.  Those of
+# PostgreSQL and the long ones of other servers, which mostly wait, come before them.  tests/notes/times in the build
+# directory has the seconds of each file in the last run.
 LONG_BATS = \
-	tests/run/waiting-line.bats \
-	tests/torture/found-out.bats \
-	tests/methods/crash.bats \
 	tests/lock/order.bats \
+	tests/methods/crash.bats \
 	tests/models/models.bats \
 	tests/torture/torture.bats \
 	tests/torture/faults.bats \
-	tests/cli/completion.bats \
-	tests/methods/file-systems.bats \
-	tests/owners/who-files.bats \
 	tests/preempt/replace.bats \
+	tests/cli/completion.bats \
+	tests/owners/who-files.bats \
+	tests/run/waiting-line.bats \
+	tests/methods/file-systems.bats \
+	tests/torture/found-out.bats \
 	tests/methods/methods.bats
 
 LOCAL_BATS = \
 	tests/cli/bad-input.bats \
+	tests/run/ancestors.bats tests/run/runners.bats \
 	tests/run/become.bats \
 	tests/run/busy.bats \
 	tests/owners/proc.bats tests/owners/looking.bats \
@@ -112,11 +133,11 @@ LOCAL_BATS = \
 	tests/run/environment.bats \
 	tests/run/exit-status.bats \
 	tests/run/fallbacks.bats \
-	tests/lock/fd.bats tests/lock/first.bats \
+	tests/lock/fd.bats tests/lock/first.bats tests/lock/supersede.bats \
 	tests/methods/fuse.bats \
 	tests/fuzz/fuzz.bats \
 	tests/run/group-kill.bats \
-	tests/run/detach.bats tests/run/detach-kills.bats tests/run/detach-stopped.bats tests/run/keep-place.bats tests/run/hold.bats \
+	tests/run/detach.bats tests/run/detach-faults.bats tests/run/detach-kills.bats tests/run/detach-stopped.bats tests/run/keep-place.bats tests/run/hold.bats \
 	tests/run/note.bats \
 	tests/owners/forged.bats \
 	tests/methods/hostile-files.bats \
@@ -139,7 +160,7 @@ LOCAL_BATS = \
 	tests/methods/on-lost.bats \
 	tests/contrib/check.bats \
 	tests/contrib/perl.bats \
-	tests/contrib/semlock-check.bats \
+	tests/contrib/semlock-check.bats tests/contrib/tests-of.bats \
 	tests/promises.bats \
 	tests/contrib/python.bats \
 	tests/cli/readme.bats \
@@ -147,13 +168,14 @@ LOCAL_BATS = \
 	tests/lock/queue.bats \
 	tests/lock/queue-users.bats \
 	tests/lock/reject.bats \
-	tests/run/run-timeout.bats \
+	tests/run/run-timeout.bats tests/run/sandbox.bats \
 	tests/lock/lockset.bats \
 	tests/lock/shared.bats \
 	tests/run/signals.bats \
 	tests/lock/slots.bats tests/lock/take.bats \
 	tests/methods/stale.bats \
 	tests/run/status-fd.bats \
+	tests/run/terminal.bats \
 	tests/lock/timeout.bats \
 	tests/preempt/proof.bats \
 	tests/preempt/toggle.bats \
@@ -161,27 +183,30 @@ LOCAL_BATS = \
 	tests/owners/who.bats
 
 # These start servers and need the helpers for etcd and FTP: not run in a build without them.
-NETWORK_BATS = \
-	tests/locksmith/conformance.bats \
+LONG_NETWORK_BATS = \
 	tests/locksmith/conformance-ours.bats \
+	tests/locksmith/conformance.bats \
+	tests/locksmith/helper-etcd-lease.bats \
+	tests/locksmith/helper-etcd-late.bats \
+	tests/locksmith/helper-etcd-faults.bats \
+	tests/locksmith/helper-etcd-busy.bats
+NETWORK_BATS = $(LONG_NETWORK_BATS) $(SHORT_NETWORK_BATS)
+SHORT_NETWORK_BATS = \
+	tests/locksmith/etcd.bats \
+	tests/locksmith/s3.bats \
+	tests/locksmith/ssh.bats \
+	tests/locksmith/redis.bats \
+	tests/locksmith/troubles.bats \
+	tests/locksmith/stress.bats \
+	tests/locksmith/helper-etcd-login.bats \
 	tests/locksmith/helper-ftp.bats \
 	tests/locksmith/helper-ftp-killed.bats \
 	tests/locksmith/helper-etcd-queue.bats \
-	tests/locksmith/helper-etcd-lease.bats \
-	tests/locksmith/helper-etcd-late.bats \
-	tests/locksmith/helper-etcd-busy.bats \
-	tests/locksmith/helper-etcd-faults.bats \
-	tests/locksmith/helper-etcd-login.bats \
-	tests/locksmith/etcd.bats \
 	tests/locksmith/ftp.bats \
 	tests/locksmith/helper-servers.bats \
-	tests/locksmith/stress.bats \
 	tests/locksmith/vanished.bats \
 	tests/locksmith/other-servers.bats \
-	tests/locksmith/redis.bats \
-	tests/locksmith/s3.bats \
-	tests/locksmith/ssh.bats \
-	tests/locksmith/helper-fuzz.bats \
+	tests/locksmith/helper-fuzz.bats tests/fuzz/strangers.bats \
 	tests/locksmith/helper-parts.bats \
 	tests/contrib/objects-on-a-server.bats
 
@@ -200,14 +225,22 @@ SEMLOCK_TESTED = $(abs_top_builddir)/semlock$(EXEEXT)
 TEST_EXTENSIONS = .bats
 BATS_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 if HAVE_BATS
-BATS_LOG_COMPILER = $(BATS)
+BATS_LOG_COMPILER = $(SHELL) '$(abs_srcdir)/tests/lib/run-file' '$(abs_top_builddir)/tests/notes' $(BATS)
 else
 BATS_LOG_COMPILER = $(SHELL) -c 'echo "Bail out! tests run by: $(say_bats)"'
 check-local: say-no-bats
 say-no-bats:
 	@echo 'NOT RUN: no tests; tests run by: $(say_bats)'
 endif
+# How slow this machine is, before the tests make it slower.
+check_DATA = tests/notes/slowness
+tests/notes/slowness: $(check_PROGRAMS) measure-now
+	@rm -rf tests/notes && $(MKDIR_P) tests/notes && tests/probe$(EXEEXT) slowness >$@ && \
+		read -r times <$@ && if test $$times -gt 1; then echo "processes start $$times times slower here than usual"; fi
+measure-now:
+.PHONY: measure-now
 AM_BATS_LOG_FLAGS = --tap
+AM_TESTS_FD_REDIRECT = 9>&2
 AM_TESTS_ENVIRONMENT = \
 	SEMLOCK='$(SEMLOCK_TESTED)'; export SEMLOCK; \
 	SANITIZED='$(SAN_CFLAGS)'; export SANITIZED; \
@@ -230,12 +263,17 @@ endif
 else
 check-local: say-no-postgresql
 endif
+if HAVE_NETWORK
+if HAVE_BATS
+TESTS += $(LONG_NETWORK_BATS)
+endif
+endif
 if HAVE_BATS
 TESTS += $(LONG_BATS)
 endif
 if HAVE_NETWORK
 if HAVE_BATS
-TESTS += $(NETWORK_BATS)
+TESTS += $(SHORT_NETWORK_BATS)
 endif
 else
 check-local: say-no-network
@@ -250,7 +288,7 @@ say-no-postgresql:
 say-no-network:
 	@echo 'NOT RUN, for locks on a server are not in this build (see configure --with-network): $(NETWORK_BATS)'
 
-EXTRA_DIST += tests/README tests/lib/README tests/lib/agent.bash tests/lib/completion.py tests/lib/group-kill.bash tests/lib/helpers.bash tests/lib/holds.bash tests/lib/lease.py tests/lib/made-of-files.bash tests/lib/pid_file.py tests/lib/replay.bash tests/lib/shifted_clock.c tests/lib/slow_names.c tests/lib/stray.py tests/lib/takes_anything.py tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
+EXTRA_DIST += tests/README tests/lib/README tests/lib/agent.bash tests/lib/browser.bash tests/lib/completion.py tests/lib/demo.bash tests/lib/group-kill.bash tests/lib/helpers.bash tests/lib/holds.bash tests/lib/lease.py tests/lib/made-of-files.bash tests/lib/pid_file.py tests/lib/replay.bash tests/lib/run-file tests/lib/runner.py tests/lib/slowly tests/lib/shifted_clock.c tests/lib/slow_names.c tests/lib/stray.py tests/lib/takes_anything.py tests/lib/terminal.bash tests/lib/watchdog.bash tests/.shellcheckrc $(BATS_FILES)
 
 # ---- make static: semlock-static, one file that needs no library ----
 # Built in a tree of its own, and again if the source has changed.
@@ -259,6 +297,10 @@ static/semlock: $(semlock_SOURCES) tests/benchmark/least.c configure.ac
 semlock-static: static/semlock
 	cp static/semlock $@
 .PHONY: static clean-static
+clean-local: clean-notes
+clean-notes:
+	rm -rf tests/notes
+.PHONY: clean-notes
 static: semlock-static
 clean-local: clean-static
 clean-static:
@@ -317,10 +359,10 @@ AM_TESTS_ENVIRONMENT += LOCKSMITH_PARTS='$(abs_top_builddir)/tests/locksmith_par
 check_PROGRAMS += tests/locksmith_parts
 endif
 tests_locksmith_parts_SOURCES = tests/lib/locksmith_parts.c \
-	src/locksmith/common/loop.c src/locksmith/common/options.c src/locksmith/common/protocol.c src/sys/deadline.c src/locksmith/common/url.c \
+	src/sys/random.c src/locksmith/common/loop.c src/locksmith/common/options.c src/locksmith/common/protocol.c src/sys/deadline.c src/locksmith/common/url.c \
 	src/report/error.c src/report/text.c src/locksmith/curl/buffer.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_wire.c src/locksmith/etcd/protobuf.c \
 	src/locksmith/ftp/listing.c
-EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/helper-ftp.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/remote-postgresql.bash tests/lib/radosgw.bash tests/lib/servers/between.py tests/lib/servers/relay.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/full_queue.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash tests/lib/servers/redis.bash tests/lib/servers/s3.bash tests/lib/servers/s3.py tests/lib/servers/ssh.bash \
+EXTRA_DIST += tests/lib/helper-etcd.bash tests/lib/helper-ftp.bash tests/lib/locksmith.bash tests/lib/remote.bash tests/lib/remote-postgresql.bash tests/lib/radosgw.bash tests/lib/servers/between.py tests/lib/servers/relay.py tests/lib/servers/etcd.bash tests/lib/servers/etcd_between.py tests/lib/servers/ftp.py tests/lib/servers/full_queue.py tests/lib/servers/hostile_postgresql.py tests/lib/servers/nursery.py tests/lib/servers/ports.py tests/lib/servers/others.bash tests/lib/servers/postgresql.bash tests/lib/servers/redis.bash tests/lib/servers/redis_between.py tests/lib/servers/s3.bash tests/lib/servers/s3.py tests/lib/servers/ssh.bash \
 	tests/torture/remote tests/torture/remote.py \
 	tests/torture/locksmith tests/torture/locksmith.py tests/lib/engine.py
 

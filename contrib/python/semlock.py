@@ -9,7 +9,7 @@
 
     with semlock.Sem("/run/lock/counter.sem", wait=10) as lock:     # Busy after ten seconds
         ...
-        if lock.held: ...                       # asked before what cannot be undone
+        if lock.held: ...                       # check before what cannot be undone
 
     lock = semlock.NetLock("etcd://db1,db2,db3/nightly").acquire()
     ...
@@ -19,10 +19,10 @@
     print(hold.id)                              # for a later program:
     semlock.release("/run/lock/deploy.lock", that_id)
 
-The lock of an object belongs to the process that has called acquire(), and to no other: a program
-that it starts does not get it, a child that it forks neither holds it nor lets it go, and when the
-process ends, by whatever death, the lock is free.  semlock is run as the environment variable
-SEMLOCK says, or from the PATH.  Needs Python 3.8, and nothing beside the standard library.
+The lock of an object belongs only to the process that called acquire().  A program that it starts
+does not inherit the lock, and a child that it forks neither holds nor releases it.  When the process
+ends, for whatever reason, the lock is free.  The environment variable SEMLOCK names the semlock to
+run; otherwise it is found in PATH.  Needs Python 3.8 and only the standard library.
 """
 
 import os
@@ -46,7 +46,7 @@ class Error(Exception):
 
 
 class Busy(Error):
-    """Another process has the lock, and nonblock or wait ends the waiting."""
+    """Another process holds the lock, and nonblock or wait ended the wait."""
 
 
 class Lost(Error):
@@ -82,19 +82,19 @@ class Sem:
             values.setdefault("on_lost", "term")
         for name, value in values.items():
             if name not in ("wait", "method", "slots", "stale", "mode", "on_lost", "ttl"):
-                raise TypeError(f"{name}: there is no such option")
+                raise TypeError(f"{name}: unknown option")
             if value is not None:
                 self._options.append(f"--{name.replace('_', '-')}={value}")
         self._options += ["--file=" + os.fspath(other) for other in also]
 
     def acquire(self):
         """Wait for the lock and return this object.  Raises Busy or Error."""
-        # Not blocking: of two threads, or a thread and its signal handler, one acquires.
+        # Not blocking: if two threads, or a thread and its signal handler, call this at once, only one acquires.
         if not self._starting.acquire(blocking=False):
-            raise Error(f"{self.lock}: this object is about to have it already")
+            raise Error(f"{self.lock}: this object is already acquiring it")
         try:
             if self._socket is not None:
-                raise Error(f"{self.lock}: this object holds it already")
+                raise Error(f"{self.lock}: this object already holds it")
             self.slot = self.token = None
             self._start()
         finally:
@@ -111,12 +111,12 @@ class Sem:
         raise kind(f"{self.lock}: {self._why(said)}")
 
     def release(self):
-        """Let the lock go, and return when it is free.  True; False, and nothing is done, if it
-        is not held here.  Raises Lost if it had been lost."""
+        """Release the lock, and return when it is free.  Returns True, or False if this object
+        does not hold it.  Raises Lost if it was lost before."""
         if self._socket is None:
             return False
         end = self._end()
-        if not re.match(r"exit 0\b", end):
+        if not self._released(end):
             raise Lost(f"{self.lock}: the lock was lost: {self._why(end)}")
         return True
 
@@ -144,14 +144,17 @@ class Sem:
         if getattr(self, "_socket", None) is None:
             return
         end = self._end()
-        if not re.match(r"exit 0\b", end):
+        if not self._released(end):
             warnings.warn(f"{self.lock}: the lock was lost: {self._why(end)}", RuntimeWarning)
 
     def _start(self):
         # A socket and not a pipe: its shutdown() ends semlock's input even if another process
         # has a copy of this end.  In a session of its own the keys of the terminal (Ctrl-C) do
         # not reach semlock: this program decides what becomes of the lock.
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise Error(f"{self.lock}: cannot make a pair of sockets: {error.strerror}") from None
         self._words = tempfile.TemporaryFile("w+", errors="replace")
         command = [self._program, f"--hold={os.getpid()}", "--status-fd=1", "--verbose",
                    *self._options, "--", self.lock]
@@ -183,8 +186,13 @@ class Sem:
 
     def _end(self):
         """End semlock's input, wait until it and its holder have gone; return its last word."""
+        self._ended = False
         try:
-            self._socket.shutdown(socket.SHUT_WR)
+            try:
+                self._socket.shutdown(socket.SHUT_WR)
+            except OSError:     # the sandboxes of coding agents forbid it: SIGTERM does the same
+                self._ended = self.held
+                self._process.terminate()
             while True:
                 got = self._socket.recv(4096)
                 if not got:
@@ -196,6 +204,10 @@ class Sem:
         finally:
             self._drop()
         return self._last_line()
+
+    def _released(self, end):
+        """Is END, semlock's last word, that of a lock which was held until _end()?"""
+        return re.match(r"(exit 0|signal 15)\b" if self._ended else r"exit 0\b", end) is not None
 
     def _drop(self):
         ours, self._socket = self._socket, None

@@ -139,7 +139,7 @@ class Holding(Case):
                 semlock.Sem(self.lock, wait=0.01).acquire()
 
     def test_trouble_in_its_own_words(self):
-        with self.assertRaisesRegex(semlock.Error, "cannot create: its directory is not there") as caught:
+        with self.assertRaisesRegex(semlock.Error, "cannot create: its directory does not exist") as caught:
             semlock.Sem(os.path.join(self.dir, "none", "lock")).acquire()
         self.assertNotIsInstance(caught.exception, semlock.Busy)
         with self.assertRaisesRegex(semlock.Error, "cannot run .*: No such file"):

@@ -9,21 +9,22 @@
 #	lock_detach PID [OPTION...] LOCK              LOCK from here on, in the background; its ID is in lock_id ...
 #	lock_end ID LOCK                              ... to here, in any later shell, or to the end of PID
 #
-# LOCK is a file; it is made if it is not there.  Options, as semlock's: -n, -w SECS, -s, -x, -E N.
-# COMMAND runs in this very shell: its settings stay.  The status is COMMAND's, or semlock's if LOCK
+# LOCK is a file, created if it does not exist.  Options, as with semlock: -n, -w SECS, -s, -x, -E N.
+# COMMAND runs in this shell, so what it sets stays set.  The status is COMMAND's, or semlock's if LOCK
 # could not be taken: 1 (or N of -E) if it is busy.
 #
-# lock_detach has all of semlock's options.  Its lock belongs to no shell: lock_end is 76 if it has ended before.
-# When the time is up with --keep-place, the status is 1 and lock_id that of the place: semlock --resume="$lock_id" LOCK.
+# lock_detach takes all options of semlock.  Its lock belongs to no shell; lock_end fails with 76 if the hold has
+# already ended.  With --keep-place, at the end of -w the status is 1 and lock_id is the ID of the place:
+# semlock --resume="$lock_id" LOCK.
 #
-# with_lock may be nested, also for the same LOCK: a shell, and its subshells, do not wait for locks that
-# they hold already.  Another script, or a semlock, that COMMAND starts does wait.
+# with_lock can be nested, also for the same LOCK: a shell and its subshells do not wait for locks that
+# they already hold.  A script or a semlock that COMMAND starts does wait.
 #
 # As with semlock, a process that COMMAND leaves running keeps LOCK, unless its descriptor 9 is closed
 # (9>&-).  (In ksh93 and mksh a process started after lock_acquire does not inherit its descriptor.)  A
-# shell that is killed holds nothing any more, but its command under with_lock does, until it ends.
+# killed shell holds nothing, but its command under with_lock holds LOCK until it ends.
 #
-# Uses descriptor 9 within with_lock, and the first that is free of 8 to 3 for each lock_acquire.
+# Uses descriptor 9 within with_lock, and the first free one from 8 down to 3 for each lock_acquire.
 # shellcheck shell=sh disable=SC3013 # all of these shells have -ef, POSIX since 2024
 
 : "${_lock_depth:=0}"
@@ -39,13 +40,13 @@ _lock_parse() {
 		-w) shift; _lock_wait=-w${1-} ;;
 		-E) shift; _lock_busy=${1-} ;;
 		-- ) shift; break ;;
-		-*) echo "semlock.sh: $1: no such option here" >&2; return 64 ;;
+		-*) echo "semlock.sh: $1: unknown option" >&2; return 64 ;;
 		*) break ;;
 		esac
 		shift
 	done
 	if [ -z "${1-}" ]; then
-		echo 'semlock.sh: LOCK is missing' >&2
+		echo 'semlock.sh: no LOCK given' >&2
 		return 64
 	fi
 	# The name must mean the same file after a cd.
@@ -73,17 +74,23 @@ _lock_find() {
 	return 1
 }
 
-# _lock_refuse WHY: prints semlock's message for a lock that would wait for itself.
+# _lock_refuse WHY: prints why the lock is refused, and returns 64.
 _lock_refuse() {
 	echo "semlock.sh: $_lock_file: $1" >&2
 	return 64
 }
 
-# _lock_take FD: locks the open descriptor.  0 when the name still means the file that was locked;
-# with _lock_again=yes if it was removed or replaced in the meantime: to be opened anew.
+# _lock_make: creates the lock file.  In zsh with noclobber, >> does not; and > alone would empty a file that another
+# process has made just now.
+_lock_make() {
+	[ -e "$_lock_file" ] || (set -C; : >"$_lock_file") 2>/dev/null || :
+}
+
+# _lock_take FD: locks the open descriptor.  Returns 0 if the name still means the file that was locked.
+# Sets _lock_again=yes if the file was removed or replaced in the meantime and must be opened again.
 _lock_take() {
 	_lock_again=no _lock_status=0
-	# FD>&FD: to ksh93 and mksh a descriptor above 2 is the shell's own, unless a command names it.
+	# FD>&FD: ksh93 and mksh pass a descriptor above 2 to a command only if the command line names it.
 	eval "semlock \"\$_lock_wait\" \"\$_lock_mode\" -E \"\$_lock_busy\" $1 $1>&$1" || _lock_status=$?
 	if [ "$_lock_status" -eq 65 ] && ! [ "$_lock_file" -ef "/dev/fd/$1" ]; then
 		_lock_again=yes
@@ -117,12 +124,13 @@ with_lock() {
 	_lock_again=yes
 	while [ "$_lock_again" = yes ]; do
 		_lock_again=no _lock_status=66
-		# The braces' own 9: an outer with_lock's comes back behind them, and stays locked meanwhile.
+		_lock_make
+		# The braces have a 9 of their own; that of an outer with_lock returns after them, and stays locked meanwhile.
 		# >> and not >: nothing happens to the file before it is locked.
 		{
 			if _lock_take 9; then
 				_lock_enter
-				"$@"	# no || behind "$@": set -e must mean the same as without a lock
+				"$@"	# no || after "$@": set -e must mean the same as without a lock
 				_lock_leave $?
 			fi
 		} 9>>"$_lock_file"
@@ -133,7 +141,7 @@ with_lock() {
 lock_acquire() {
 	_lock_parse "$@" || return
 	if _lock_find "$_lock_file"; then
-		_lock_refuse 'held by this shell already: waiting for it would never end'
+		_lock_refuse 'already held by this shell: waiting for it would never end'
 		return
 	fi
 	_lock_fd=8
@@ -146,6 +154,7 @@ lock_acquire() {
 	done
 	_lock_again=yes
 	while [ $_lock_again = yes ]; do
+		_lock_make
 		# true first: if exec fails to open the file, the shell exits.
 		eval "true $_lock_fd>>\"\$_lock_file\"" || return 66
 		eval "exec $_lock_fd>>\"\$_lock_file\""

@@ -8,26 +8,27 @@
 #include "report/error.h"
 #include "sys/deadline.h"
 
-/* What is so, beside the options that were given. */
+/* Facts about a request, besides the options that were given. */
 enum fact {
 	NO_LOCK, /* --who, of all locks */
-	COMMAND, /* there is one */
-	/* neither a command nor --hold: the caller's descriptor is locked, and left so */
+	COMMAND, /* a command was given */
+	/* neither a command nor --hold: the caller's descriptor stays locked */
 	ENDS_AT_ONCE,
 	NO_OWNER,        /* --hold has no PID */
-	UNLOCKS_A_NAME,  /* with -u LOCK is no descriptor; flock(1) has a use for that */
+	UNLOCKS_A_NAME,  /* -u with a LOCK that is not a descriptor; flock(1) accepts it */
 	LOCKS_NO_FD,     /* the method cannot lock a descriptor */
-	HAS_NO_MODE,     /* what it makes has no permissions */
-	NEEDS_NO_INIT,   /* it makes what it locks by itself */
+	HAS_NO_MODE,     /* what the method creates has no permissions */
+	NEEDS_NO_INIT,   /* the method creates what it locks */
 	TAKES_TOO_MANY,  /* --take: more than there are slots */
-	TAKES_ELSEWHERE, /* --take: several slots of what is no file that is named */
-	LEASED_HERE,     /* --ttl, and no server that keeps it */
+	TAKES_ELSEWHERE, /* --take: several slots, but not of a named file */
+	WAITS_NOT,       /* -w 0 */
+	LEASED_HERE,     /* --ttl, without a server that keeps the lease */
 	FACTS_END
 };
 
 _Static_assert(OPTIONS + FACTS_END <= 64, "a set has 64 bits");
 
-/* In a set, the facts have the last bits. */
+/* The facts use the highest bits of a set. */
 #define FACT(id) OPTION_BIT(63 - (id))
 #define FACTS (~UINT64_C(0) << (64 - FACTS_END))
 
@@ -46,15 +47,16 @@ static uint64_t facts_of(const struct request *request, const struct reading *re
 	       fact_if(request->command == NULL && !request->hold, ENDS_AT_ONCE) |
 	       fact_if(request->owner == 0, NO_OWNER) |
 	       fact_if(!by_fd && !request->as_flock, UNLOCKS_A_NAME) |
-	       fact_if((method->can & CAN_FD) == 0, LOCKS_NO_FD) |
-	       fact_if(method->family == OF_FILES && (method->can & CAN_MODE) == 0, HAS_NO_MODE) |
-	       fact_if((method->can & NEEDS_INIT) == 0, NEEDS_NO_INIT) |
+	       fact_if(!method_can(method, CAN_FD), LOCKS_NO_FD) |
+	       fact_if(method->family == OF_FILES && !method_can(method, CAN_MODE), HAS_NO_MODE) |
+	       fact_if(!method_can(method, NEEDS_INIT), NEEDS_NO_INIT) |
 	       fact_if(request->spec.take > request->spec.slots, TAKES_TOO_MANY) |
 	       fact_if(request->spec.take > 1 && elsewhere, TAKES_ELSEWHERE) |
+	       fact_if(request->wait == 0, WAITS_NOT) |
 	       fact_if(given(reading, OPT(TTL)) && method->family != ON_SERVER, LEASED_HERE);
 }
 
-/* The options that methods of FAMILY, a bit, do not know. */
+/* The options that methods of FAMILY (one bit) do not support. */
 static uint64_t unknown_to(unsigned family)
 {
 	uint64_t unknown = 0;
@@ -112,9 +114,9 @@ void options_check(const struct request *request, const struct reading *reading)
 	if (reading->given == 0)
 		return;
 	if (request->spec.range.length > INT64_MAX - request->spec.range.start)
-		die(EXIT_USAGE, "--start and --length: no file has so many bytes");
+		die(EXIT_USAGE, "--start and --length exceed the largest file size");
 	if (given(reading, OPT(TTL)) && request->spec.ttl < 2 * SECOND)
-		die(EXIT_USAGE, "--ttl: a lease lasts 2 seconds at least");
+		die(EXIT_USAGE, "--ttl: a lease lasts at least 2 seconds");
 	so = reading->given | facts_of(request, reading);
 	unknown = reading->given & unknown_to(family);
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
@@ -122,6 +124,6 @@ void options_check(const struct request *request, const struct reading *reading)
 			die(EXIT_USAGE, "%s", (const char *)&texts + rules[i].why);
 	for (unsigned id = 0; id < OPTIONS; id++)
 		if ((unknown & OPTION_BIT(id)) != 0)
-			die(EXIT_USAGE, "%s: a lock by %s does not have this option",
-			    option_name(id), method->name);
+			die(EXIT_USAGE, "%s: not supported for %s locks", option_name(id),
+			    method->name);
 }

@@ -14,28 +14,28 @@
 
 #define ROOTS_PLACE "/run/semlock"
 
-/* A plain file name, and none that other programs hide or clean away. */
+/* Accept only a plain file name that other programs neither hide nor clean up. */
 static int check_lock_name(const char *name, struct error *error)
 {
 	if (*name == '\0' || *name == '.' || strchr(name, '/') != NULL || strlen(name) > 200)
 		return error_plain(error, ERROR_USAGE,
-		    "not a name for a lock: one word of up to 200 bytes, without a slash, and not "
-		    "beginning with a dot");
+		    "invalid lock name: must have 1 to 200 bytes, no slash, and no dot at the "
+		    "beginning");
 	for (; *name != '\0'; name++)
 		if ((unsigned char)*name < 0x20 || *name == 0x7f)
 			return error_plain(error, ERROR_USAGE,
-			    "not a name for a lock: it has a control character in it");
+			    "invalid lock name: contains a control character");
 	return 0;
 }
 
-/* Whose locks they are. */
+/* Where the locks are, and whose. */
 struct place {
 	bool of_root; /* in /run/semlock */
 	uid_t user;   /* else in the home directory of this user */
 };
 
-/* The user that is uid 0 here: in a user namespace (unshare -r), or for a library that only says so
- * (fakeroot(1)), it is another user, whose locks are the same as outside. */
+/* The user that uid 0 stands for: in a user namespace (unshare -r) or under fakeroot(1) it is
+ * another user, who must get the same locks as outside. */
 static uid_t user_behind_root(void)
 {
 	unsigned long inside, outside;
@@ -50,8 +50,8 @@ static uid_t user_behind_root(void)
 	return user;
 }
 
-/* By the password database, not by HOME: cron, sudo, su, a login and a service have to meet in one
- * file. Returns NULL if there is none. */
+/* From the password database, not from HOME: cron, sudo, su, a login and a service must find the
+ * same file.  Returns NULL if there is none. */
 static const char *home_directory(uid_t user)
 {
 	const struct passwd *entry;
@@ -67,7 +67,7 @@ static const char *home_directory(uid_t user)
 	return entry == NULL || *entry->pw_dir != '/' ? NULL : entry->pw_dir;
 }
 
-static bool is_ours(const struct stat *file)
+static bool belongs_to_us(const struct stat *file)
 {
 	return file->st_uid == geteuid() || file->st_uid == (uid_t)syscall(SYS_geteuid);
 }
@@ -78,7 +78,7 @@ static bool is_private(const char *directory, bool of_root)
 	struct stat file;
 
 	/* a symbolic link is not followed */
-	return lstat(directory, &file) == 0 && S_ISDIR(file.st_mode) && is_ours(&file) &&
+	return lstat(directory, &file) == 0 && S_ISDIR(file.st_mode) && belongs_to_us(&file) &&
 	       (file.st_mode & forbidden) == 0;
 }
 
@@ -94,7 +94,7 @@ static int make_directory(const char *directory, mode_t mode, struct error *erro
 	return 0;
 }
 
-/* Root of a container has its own /run, root of unshare -r has not. */
+/* Root in a container has a /run of its own; root under unshare -r does not. */
 static struct place find_place(bool create)
 {
 	struct place place = {.of_root = geteuid() == 0, .user = geteuid()};
@@ -130,17 +130,17 @@ static int find_home(const struct place *place, char directory[PATH_MAX], struct
 		return error_plain(error, ERROR_OPEN,
 		    "the home directory %.100s: %s: name a file as LOCK instead", home,
 		    strerror(errno));
-	if (!S_ISDIR(file.st_mode) || !is_ours(&file) || (file.st_mode & S_IWOTH) != 0)
+	if (!S_ISDIR(file.st_mode) || !belongs_to_us(&file) || (file.st_mode & S_IWOTH) != 0)
 		return error_plain(error, ERROR_OPEN,
-		    "the home directory %.100s is not user %lu's alone: name a file as LOCK "
-		    "instead",
+		    "the home directory %.100s is not owned by user %lu, or others may write to "
+		    "it: name a file as LOCK instead",
 		    home, (unsigned long)place->user);
 	strcpy(directory, home);
 	return 0;
 }
 
-/* Put the path of the directory of PLACE into DIRECTORY, and with CREATE make what is missing of
- * it.  Returns 0, or -1 with ERROR filled. */
+/* Put the path of PLACE's directory into DIRECTORY; with CREATE, create what is missing.  Returns
+ * 0, or -1 with ERROR filled. */
 static int find_directory(const struct place *place, char directory[PATH_MAX], bool create,
     struct error *error)
 {
@@ -170,15 +170,15 @@ char *named_lock_path(const char *name, bool create, struct error *error)
 	place = find_place(create);
 	if (find_directory(&place, directory, create, error) != 0)
 		return NULL;
-	/* where it is not there, no lock in it is held */
+	/* if it does not exist, no lock in it is held */
 	if ((create || access(directory, F_OK) == 0) && !is_private(directory, place.of_root)) {
 		error_plain(error, ERROR_OPEN,
-		    "not a directory of ours alone, with mode %s: not to be trusted (%.100s)",
-		    place.of_root ? "0755" : "0700", directory);
+		    "not trusted: the directory %.100s must be yours, with mode %s", directory,
+		    place.of_root ? "0755" : "0700");
 		return NULL;
 	}
 	if (asprintf(&path, "%s/%s", directory, name) >= 0)
 		return path;
-	error_set(error, ERROR_SYSTEM, "cannot name it");
+	error_set(error, ERROR_SYSTEM, "cannot build its path");
 	return NULL;
 }

@@ -11,6 +11,7 @@
 #include "cli/named_lock.h"
 #include "cli/operands.h"
 #include "cli/option_table.h"
+#include "cli/unknown_option.h"
 #include "cli/values.h"
 #include "report/error.h"
 
@@ -21,7 +22,7 @@ static char **shell_command(char **words)
 	char *shell = getenv("SHELL");
 
 	if (words[0] == NULL || words[1] != NULL)
-		die(EXIT_USAGE, "-c takes exactly one string, the shell command");
+		die(EXIT_USAGE, "-c requires exactly one argument, the shell command");
 	argv[0] = shell != NULL && *shell != '\0' ? shell : sh;
 	argv[1] = dash_c;
 	argv[2] = words[0];
@@ -40,24 +41,25 @@ static const char *named_lock(const char *name, bool create)
 
 static bool is_number(const char *word)
 {
-	size_t digits = 0;
+	const size_t digits = strspn(word, "0123456789");
 
-	/* strspn(3) would cost each start two pages */
-	while (word[digits] >= '0' && word[digits] <= '9')
-		digits++;
 	return digits > 0 && word[digits] == '\0';
 }
 
 static noreturn void refuse_without_command(const struct request *request, const char *word)
 {
+	const char *instead = request->as_flock ? NULL : subcommand_hint(word);
+
+	if (instead != NULL)
+		die(EXIT_USAGE, "no command given after %s; semlock has no subcommands: %s", word,
+		    instead);
 	if (!request->as_flock && strstr(word, "://") != NULL)
-		die(EXIT_USAGE, "what to run is missing after %s", word);
+		die(EXIT_USAGE, "no command given after %s", word);
 	if (request->as_flock)
-		die(EXIT_USAGE,
-		    "what to run is missing after %s (only a descriptor's number may stand alone)",
+		die(EXIT_USAGE, "no command given after %s (only a descriptor number needs none)",
 		    word);
 	die(EXIT_USAGE,
-	    "what to run is missing after %s (only a descriptor's number may stand alone); to lock "
+	    "no command given after %s (only a descriptor number needs none); to lock "
 	    "the rest of a script: exec 8>>%s; semlock -n 8",
 	    word, word);
 }
@@ -68,30 +70,59 @@ static int operand_fd(const struct request *request, const char *word)
 	if (request->unlock)
 		return value_fd("-u", word);
 	if (*word == '\0')
-		die(EXIT_USAGE, "LOCK is an empty word: is a variable not set?");
+		die(EXIT_USAGE, "LOCK is empty (unset variable?)");
 	if (word[strspn(word, " \t+0123456789")] != '\0')
 		refuse_without_command(request, word);
 	return value_fd("FD", word);
 }
 
-/* Refuse what would only fail as a command that is not found.  flock(1) tries to run it. */
-static void check_command(const char *lock, const char *word, bool behind_lock)
+/* Would OPTION accept WORD as its value: a signal, or a process ID? */
+static bool is_value_of(enum option_id option, const char *word)
+{
+	if (option == OPT_REPLACE || option == OPT_TOGGLE)
+		return value_is_signal(word);
+	return is_number(word);
+}
+
+/* "--hold 4242 --detach LOCK": an optional value follows "=", and 4242 was taken for LOCK.  Refuse
+ * it, unless a file of that name exists. */
+static void refuse_detached_value(const struct request *request, const struct reading *reading,
+    const char *word)
+{
+	static const enum option_id options[] = {OPT_HOLD, OPT_DIE_WITH_PARENT, OPT_REPLACE,
+	    OPT_TOGGLE};
+	const bool has_value[] = {request->owner != 0, request->parent != 0, reading->has_signal,
+	    reading->has_signal};
+
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+		if (given(reading, OPTION_BIT(options[i])) && !has_value[i] &&
+		    is_value_of(options[i], word) && access(word, F_OK) != 0)
+			die(EXIT_USAGE,
+			    "%s %s: a value must follow an equals sign: %s=%s; a file of this name "
+			    "is ./%s",
+			    option_name(options[i]), word, option_name(options[i]), word, word);
+}
+
+/* Refuse a word that could only fail as "command not found".  flock(1) tries to run it. */
+static void check_command(const char *lock, const char *word, bool after_lock)
 {
 	if (*word == '\0')
-		die(EXIT_USAGE, "COMMAND is an empty word: is a variable not set?");
-	if (behind_lock && strcmp(word, "--") == 0)
-		die(EXIT_USAGE, "--: COMMAND is missing behind it");
-	if (behind_lock && *word == '-' && option_known(word))
-		die(EXIT_USAGE, "%s: options stand before LOCK; to run what is called so: -- %s",
-		    word, word);
-	if (behind_lock && *word == '-')
+		die(EXIT_USAGE, "COMMAND is empty (unset variable?)");
+	if (after_lock && strcmp(word, "--") == 0)
+		die(EXIT_USAGE, "no command given after --");
+	if (after_lock && *word == '-' && option_known(word))
 		die(EXIT_USAGE,
-		    "%s: COMMAND begins with a dash: is LOCK missing before %s? To run what is "
-		    "called so: -- %s",
+		    "%s: options must precede LOCK; to run a command of this name: -- %s", word,
+		    word);
+	if (after_lock && *word == '-')
+		die(EXIT_USAGE,
+		    "%s: COMMAND begins with a dash (is LOCK missing before %s?); to run a command "
+		    "of this name: -- %s",
 		    word, lock, word);
 }
 
-/* "semlock 8 COMMAND" locks a file, as flock(1) does: here that is not done by mistake. */
+/* "semlock 8 COMMAND" locks the file 8, as with flock(1).  Refuse it if 8 is an open descriptor and
+ * no such file exists: the descriptor is meant. */
 static void refuse_number_of_fd(const struct request *request, const char *word)
 {
 	if (!is_number(word) || strlen(word) >= 6 || atoi(word) <= STDERR_FILENO ||
@@ -99,21 +130,22 @@ static void refuse_number_of_fd(const struct request *request, const char *word)
 		return;
 	if (request->hold || request->held)
 		die(EXIT_USAGE,
-		    "%s: %s: descriptor %s is the caller's to hold: name its file; a file of this "
-		    "name is ./%s",
+		    "%s: %s: only the caller can hold a lock on its descriptor %s: name the file; "
+		    "a file of this name is ./%s",
 		    request->hold ? "--hold" : "--held", word, word, word);
-	die(EXIT_USAGE, "%s: to lock descriptor %s: --fd=%s; a file of this name is ./%s", word,
+	die(EXIT_USAGE,
+	    "%s is ambiguous: to lock descriptor %s: --fd=%s; a file of this name is ./%s", word,
 	    word, word, word);
 }
 
-/* Without --hold the other two are refused, in the words of rules.def. */
+/* rules.def refuses --detach and --keep-place without --hold. */
 static bool needs_no_command(const struct request *request)
 {
 	return request->hold || request->detach || request->keep_place || request->held ||
 	       request->release != NULL || request->resume != NULL;
 }
 
-/* Read what is to be locked.  Returns the words behind it. */
+/* Read LOCK or FD.  Returns the words that follow it. */
 static char **read_lock(struct request *request, struct reading *reading, char **words)
 {
 	struct lock_spec *first = &request->locks[0];
@@ -127,16 +159,18 @@ static char **read_lock(struct request *request, struct reading *reading, char *
 	if (given(reading, OPT(FD)))
 		return words;
 	if (words[0] == NULL && given(reading, OPT(FILE)))
-		die(EXIT_USAGE, "-f adds to LOCK; LOCK itself is missing");
+		die(EXIT_USAGE, "-f adds to LOCK, but no LOCK was given");
 	if (words[0] == NULL && (request->release != NULL || request->resume != NULL)) {
 		const char *option = request->release != NULL ? "release" : "resume";
 
-		die(EXIT_USAGE, "--%s takes an ID, and LOCK stands behind it: --%s=ID LOCK", option,
-		    option);
+		die(EXIT_USAGE, "--%s requires an ID and LOCK: --%s=ID LOCK", option, option);
 	}
 	if (words[0] == NULL)
-		die(EXIT_USAGE, "what to lock is missing (see --help)");
+		die(EXIT_USAGE, "no LOCK given (see --help)");
 	request->label = words[0];
+	/* LOCK alone is a descriptor, but for --hold */
+	if (words[1] != NULL || request->hold)
+		refuse_detached_value(request, reading, words[0]);
 	if (words[1] == NULL && !needs_no_command(request)) {
 		first->fd = operand_fd(request, words[0]);
 		reading->given |= OPT(FD);
@@ -151,8 +185,8 @@ static char **read_lock(struct request *request, struct reading *reading, char *
 static void read_one_lock(struct request *request, struct reading *reading, char **words)
 {
 	bool is_shell = given(reading, OPT(COMMAND));
-	/* else behind the options */
-	bool behind_lock = !given(reading, OPT(NAME) | OPT(FD));
+	/* else COMMAND follows the options */
+	bool after_lock = !given(reading, OPT(NAME) | OPT(FD));
 
 	words = read_lock(request, reading, words);
 	if (!is_shell && words[0] != NULL &&
@@ -162,16 +196,16 @@ static void read_one_lock(struct request *request, struct reading *reading, char
 	} else if (!is_shell && words[0] != NULL && words[1] != NULL &&
 		   strcmp(words[0], "--") == 0) {
 		words++;
-		behind_lock = false;
+		after_lock = false;
 	}
 	if (!is_shell && words[0] != NULL && !request->as_flock)
-		check_command(request->label, words[0], behind_lock);
+		check_command(request->label, words[0], after_lock);
 	if (is_shell)
 		request->command = shell_command(words);
 	else if (words[0] != NULL)
 		request->command = words;
 	if (reading->name != NULL && request->command == NULL && !needs_no_command(request))
-		die(EXIT_USAGE, "--name: what to run is missing (see --help)");
+		die(EXIT_USAGE, "--name: no command given (see --help)");
 }
 
 static void read_all_locks(struct request *request, const struct reading *reading, char **words)
@@ -183,8 +217,8 @@ static void read_all_locks(struct request *request, const struct reading *readin
 	for (; *words != NULL; words++) {
 		if (**words == '-')
 			die(EXIT_USAGE,
-			    "%s: options stand before LOCK; a file that is called so is ./%s",
-			    *words, *words);
+			    "%s: options must precede LOCK; a file of this name is ./%s", *words,
+			    *words);
 		request->locks[request->nlocks++] = (struct lock_spec){.name = *words, .fd = -1};
 	}
 	request->label = request->locks[0].name;
@@ -193,7 +227,7 @@ static void read_all_locks(struct request *request, const struct reading *readin
 void operands_read(struct request *request, struct reading *reading, char **words)
 {
 	if (given(reading, OPT(JSON)) && !request->who)
-		return; /* rules.def has the words */
+		return; /* rules.def refuses it */
 	if (request->who)
 		read_all_locks(request, reading, words);
 	else

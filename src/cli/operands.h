@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/operands.h - the words behind the options: LOCK, FD and COMMAND. */
+/* cli/operands.h - the words after the options: LOCK, FD and COMMAND. */
 #ifndef SEMLOCK_CLI_OPERANDS_H
 #define SEMLOCK_CLI_OPERANDS_H
 
@@ -7,8 +7,8 @@
 #include "cli/request.h"
 
 /* Fill REQUEST from WORDS, which end with NULL, and from --name and --fd in READING: its first
- * lock, and what runs under it; with --who, all locks.  Ends the program with a message if WORDS
- * make no sense: EXIT_USAGE, or for --name what named_lock_path() says. */
+ * lock, and what runs under it; with --who, all locks.  If WORDS are invalid, ends the program with
+ * a message and EXIT_USAGE, or for --name with the status of named_lock_path()'s error. */
 void operands_read(struct request *request, struct reading *reading, char **words);
 
 #endif

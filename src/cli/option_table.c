@@ -31,7 +31,7 @@ static int argument_kind(const struct option_row *row)
 	return row->argument[0] == '[' ? optional_argument : no_argument;
 }
 
-/* (By hand, as option_name() is: strsep(3) and printf(3) cost a start several pages.) */
+/* By hand, like option_name(): strsep(3) and printf(3) would cost each start several pages. */
 static void add_names(struct option_table *table, enum option_id id, const char *names)
 {
 	char *to = table->text + table->text_length;
@@ -54,8 +54,8 @@ static void add_letters(struct option_table *table)
 {
 	char *to = table->letters;
 
-	*to++ = '+'; /* options stand before operands */
-	*to++ = ':'; /* the answer for a value that is missing */
+	*to++ = '+'; /* stop at the first operand */
+	*to++ = ':'; /* answer ':' if an argument is missing */
 	for (unsigned id = 0; id < OPTIONS; id++) {
 		for (const char *letter = option_rows[id].letters; *letter != '\0'; letter++) {
 			*to++ = *letter;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/option_table.h - the table of the options (options.def): their numbers, their names, and what
- * getopt_long(3) wants to know of them. */
+/* cli/option_table.h - the table of the options (options.def): their numbers, their names, and the
+ * tables for getopt_long(3). */
 #ifndef SEMLOCK_CLI_OPTION_TABLE_H
 #define SEMLOCK_CLI_OPTION_TABLE_H
 
@@ -14,14 +14,14 @@
 enum option_id {
 #define OPTION(id, letters, names, argument, locks, action, help) OPT_##id,
 #include "cli/options.def"
-	OPTIONS /* so many */
+	OPTIONS /* how many there are */
 };
 
-/* A set of options has a bit for each. */
+/* In a set, each option has a bit. */
 #define OPTION_BIT(number) (UINT64_C(1) << (number))
 #define OPT(id) OPTION_BIT(OPT_##id)
 
-/* The families of methods that know an option. */
+/* The families of methods that support an option. */
 enum {
 	KERNEL_LOCKS = 1 << OF_KERNEL,
 	FILE_LOCKS = 1 << OF_FILES,
@@ -42,19 +42,19 @@ struct option_row {
 extern const struct option_row option_rows[OPTIONS];
 
 enum {
-	OPTION_NAMES_SIZE = 0 /* of all names, with a byte behind each */
+	OPTION_NAMES_SIZE = 0 /* all names, each with its NUL */
 #define OPTION(id, letters, names, argument, locks, action, help) +(int)sizeof names
 #define PREFIXES(id, words) +(int)sizeof words
 #include "cli/options.def"
 	,
-	/* not many options have a second name, or prefixes; a table on the stack is to be small */
+	/* few options have a second name or prefixes, and the table is on the stack */
 	OPTION_NAMES_MOST = OPTIONS + 20
 };
 
-/* What getopt_long(3) is told; option_of() understands its answer. */
+/* What getopt_long(3) is given; option_of() translates its answer. */
 struct option_table {
-	unsigned names;     /* of LONGS: so many are in --help ... */
-	unsigned all;       /* ... and the rest are prefixes that flock(1) accepts */
+	unsigned names;     /* entries of LONGS that --help lists ... */
+	unsigned all;       /* ... and with the prefixes that flock(1) accepts */
 	size_t text_length; /* of TEXT, which the names lie in */
 	char letters[4 * OPTIONS];
 	char text[OPTION_NAMES_SIZE];
@@ -64,14 +64,14 @@ struct option_table {
 /* Fill TABLE. */
 void option_table_fill(struct option_table *table);
 
-/* The option that getopt_long(3) has answered, or OPTIONS if it is none. */
+/* The option for getopt_long(3)'s answer, or OPTIONS if it is unknown. */
 enum option_id option_of(int answer);
 
-/* "-n", or "--queue-max" where there is no letter: what messages call option ID.  The text may be
- * overwritten by the next call. */
+/* Option ID as messages name it: "-n", or "--queue-max" if it has no letter.  The next call may
+ * overwrite the text. */
 const char *option_name(enum option_id id);
 
-/* Is WORD, which begins with a dash, one of the options, alone: "-n", "--wait", "--wait=5"? */
+/* Is WORD, which begins with a dash, exactly one option: "-n", "--wait", "--wait=5"? */
 bool option_known(const char *word);
 
 #endif

@@ -13,10 +13,11 @@
 #include "cli/values.h"
 #include "report/error.h"
 #include "report/status_fd.h"
+#include "sys/ancestors.h"
 
-/* ---- actions of options.def that are more than one line ---- */
+/* ---- actions of options.def that are longer than one line ---- */
 
-/* Of -s, -x and -u, the last one wins. */
+/* If several of -s, -x and -u are given, the last one wins. */
 static void read_mode(struct request *request, struct reading *reading, enum lock_mode mode)
 {
 	reading->mode = mode;
@@ -24,11 +25,12 @@ static void read_mode(struct request *request, struct reading *reading, enum loc
 	reading->given &= ~OPT(UNLOCK);
 }
 
-/* Of --replace and --toggle, the last one wins. */
+/* If both --replace and --toggle are given, the last one wins. */
 static void read_preempt(struct request *request, struct reading *reading, enum option_id id,
     const char *name)
 {
 	request->preempt = id == OPT_TOGGLE ? PREEMPT_TOGGLE : PREEMPT_REPLACE;
+	reading->has_signal = optarg != NULL;
 	request->preempt_signal = optarg == NULL ? SIGTERM : value_signal(name, optarg);
 	reading->given &= ~(id == OPT_TOGGLE ? OPT(REPLACE) : OPT(TOGGLE));
 }
@@ -57,12 +59,32 @@ static void read_signal(struct request *request, const char *name)
 	request->signal_text = optarg;
 }
 
-/* The process that the option NAME names; 0: none. */
+/* optarg, the argument of option NAME, is no number: the PID of the nearest ancestor called so. */
+static pid_t read_ancestor(const char *name)
+{
+	const pid_t pid = ancestor_named(optarg);
+	char all[400];
+
+	if (pid > 0)
+		return pid;
+	ancestors_text(all, sizeof all);
+	die(EXIT_USAGE, "%s=%s: no ancestor of this process has that name (ancestors: %s)", name,
+	    optarg, all);
+}
+
+/* The PID in optarg, the argument of option NAME; 0 if there is none. */
 static pid_t read_process(const char *name)
 {
 	if (optarg == NULL)
 		return 0;
-	return (pid_t)value_number(name, optarg, "a process number", 1, INT_MAX);
+	if (strcmp(optarg, "0") == 0)
+		die(EXIT_USAGE,
+		    "%s=0: the parent is outside this container and has no number in it "
+		    "(under docker exec, $PPID is 0): name another process, or omit =0",
+		    name);
+	if (optarg[strspn(optarg, " \t+0123456789")] != '\0')
+		return read_ancestor(name);
+	return (pid_t)value_number(name, optarg, "process ID", 1, INT_MAX);
 }
 
 static void read_hold(struct request *request, const char *name)
@@ -83,7 +105,7 @@ static void read_status_fd(const char *name)
 		die(EXIT_USAGE, "%s %s: this descriptor is not open", name, optarg);
 }
 
-#define NOTED ((void)0) /* reading->given says all */
+#define NOTED ((void)0) /* reading->given is enough */
 
 /* Option ID was given, with the value in optarg. */
 static void read_option(struct request *request, struct reading *reading, enum option_id id)
@@ -102,7 +124,7 @@ static void read_option(struct request *request, struct reading *reading, enum o
 	}
 }
 
-/* "-w=1": the value of a letter is what stands behind it, and "=1" none that is meant. */
+/* Refuse "-w=1": getopt(3) takes "=1" for the argument, which nobody means. */
 static void check_value(enum option_id id, const char *word)
 {
 	const char *names = option_rows[id].names;
@@ -112,31 +134,52 @@ static void check_value(enum option_id id, const char *word)
 		    option_name(id), optarg + 1, (int)strcspn(names, " "), names, optarg);
 }
 
+/* getopt_long(3) has taken a part of WORD, or all of it, for an option: is that what it looks like?
+ * Invoked as flock, all is as flock(1) takes it. */
+static void check_word(const struct request *request, const struct option_table *table, int answer,
+    int longs, const char *word)
+{
+	const enum option_id id = option_of(answer);
+
+	if (request->as_flock)
+		return;
+	if (strncmp(word, "--", 2) == 0)
+		unknown_option_refuse_abbreviation(word, table->longs[longs].name);
+	else if (*word == '-' && (id == OPT_HELP || id == OPT_VERSION))
+		unknown_option_check_bundle(word);
+}
+
 /* ---- all of them ---- */
 
 int options_read(struct request *request, struct reading *reading, int argc, char **argv)
 {
 	struct option_table table;
-	int answer;
+	const char *word; /* that getopt_long(3) looks at */
+	int answer, longs = 0;
 
 	if (argc < 2 || *argv[1] != '-')
 		return argc < 1 ? 0 : 1;
 	option_table_fill(&table);
 	opterr = 0;
-	while ((answer = getopt_long(argc, argv, table.letters, table.longs, NULL)) >= 0) {
+	for (;;) {
+		word = optind < argc ? argv[optind] : "";
+		answer = getopt_long(argc, argv, table.letters, table.longs, &longs);
+		if (answer < 0)
+			break;
 		if (answer == ':')
-			die(EXIT_USAGE, "%s: its value is missing (see --help)",
+			die(EXIT_USAGE, "%s: option requires an argument (see --help)",
 			    /* musl's optind can be past the end */
 			    argv[(optind < argc ? optind : argc) - 1]);
 		if (answer == '?')
 			unknown_option_refuse(&table, argc, argv);
+		check_word(request, &table, answer, longs, word);
 		check_value(option_of(answer), argv[optind - 1]);
 		read_option(request, reading, option_of(answer));
-		/* the next word is the shell command, unless LOCK has still to come */
+		/* the next word is the shell command, unless LOCK is still missing */
 		if (option_of(answer) == OPT_COMMAND && given(reading, OPT(FD) | OPT(NAME)))
 			break;
 	}
 	if (given(reading, OPT(COMMAND)) && !given(reading, OPT(FD) | OPT(NAME)))
-		die(EXIT_USAGE, "-c stands behind LOCK: LOCK -c 'SHELL COMMAND'");
+		die(EXIT_USAGE, "-c must follow LOCK: LOCK -c 'SHELL COMMAND'");
 	return optind;
 }

@@ -10,27 +10,24 @@
 #include "methods/kernel/kernel_methods.h"
 #include "methods/table.h"
 
-/* Returns false if ID makes no sense. */
-static bool heed_option(enum option_id id, struct other_semlock *other, bool *lock_named)
+/* Returns false if the option, or the method that it names, is unknown. */
+static bool read_option(enum option_id id, struct other_semlock *other, bool *lock_named)
 {
 	switch (id) {
 	case OPT_FILE:
 		other->several = true;
 		break;
-	case OPT_HOLD:
-		other->holds_for = optarg == NULL ? 0 : (pid_t)strtol(optarg, NULL, 10);
-		break;
 	case OPT_NOTE:
 		other->note = optarg;
 		break;
 	case OPT_SHARED:
-		other->mode = WANTS_SHARED;
+		other->mode = MODE_SHARED;
 		break;
 	case OPT_EXCLUSIVE:
-		other->mode = WANTS_EXCLUSIVE;
+		other->mode = MODE_EXCLUSIVE;
 		break;
 	case OPT_SLOTS:
-		other->mode = WANTS_SLOT;
+		other->mode = MODE_SLOT;
 		break;
 	case OPT_METHOD:
 		other->method = method_named(optarg);
@@ -55,7 +52,7 @@ static bool heed_option(enum option_id id, struct other_semlock *other, bool *lo
 	return other->method != NULL;
 }
 
-/* The words behind the options: LOCK, "--" or "-c", COMMAND. */
+/* The words after the options are LOCK, "--" or "-c", COMMAND. */
 static const char *command_of(char **rest, bool lock_named)
 {
 	if (!lock_named && rest[0] != NULL)
@@ -70,24 +67,24 @@ bool other_semlock_read(const char *words, size_t length, struct other_semlock *
 {
 	struct option_table table;
 	char **argv = calloc(length + 2, sizeof *argv);
-	bool sense = argv != NULL, lock_named = false;
+	bool valid = argv != NULL, lock_named = false;
 	int argc = 0, answer = 0;
 
-	*other = (struct other_semlock){.method = &method_flock};
+	*other = (struct other_semlock){.method = &method_flock, .mode = MODE_EXCLUSIVE};
 	for (size_t i = 0; argv != NULL && i < length; i += strlen(words + i) + 1)
 		argv[argc++] = (char *)(uintptr_t)(words + i);
 	option_table_fill(&table);
 	optind = 0; /* from the beginning */
 	opterr = 0;
-	while (sense && answer >= 0) {
+	while (valid && answer >= 0) {
 		answer = getopt_long(argc, argv, table.letters, table.longs, NULL);
 		if (answer >= 0)
-			sense = heed_option(option_of(answer), other, &lock_named);
-		if (sense && answer >= 0 && lock_named && option_of(answer) == OPT_COMMAND)
+			valid = read_option(option_of(answer), other, &lock_named);
+		if (valid && answer >= 0 && lock_named && option_of(answer) == OPT_COMMAND)
 			break; /* the next word is the shell command */
 	}
-	if (sense)
+	if (valid)
 		other->command = command_of(argv + optind, lock_named);
 	free(argv);
-	return sense && !other->several;
+	return valid && !other->several;
 }

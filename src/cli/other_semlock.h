@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/other_semlock.h - the command line of another semlock, or flock(1), that waits or holds: what
- * does it want, and why? */
+/* cli/other_semlock.h - reads the command line of another semlock, or flock(1), that waits or
+ * holds: what it asks for, and why. */
 #ifndef SEMLOCK_CLI_OTHER_SEMLOCK_H
 #define SEMLOCK_CLI_OTHER_SEMLOCK_H
 
@@ -8,22 +8,21 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "lock/method.h"
+#include "lock/lock.h"
 
 struct other_semlock {
-	/* by -m, --fcntl, --start or --length; else the default.  Not of a URL */
+	/* from -m, --fcntl, --start or --length, else the default; a URL does not change it */
 	const struct method *method;
-	enum { WANTS_EXCLUSIVE, WANTS_SHARED, WANTS_SLOT } mode;
+	enum owner_mode mode;
 	bool has_range;      /* --start or --length */
 	bool several;        /* locks (-f) */
 	const char *command; /* the first word of its command, in WORDS; NULL: it has none */
-	pid_t holds_for;     /* --hold=PID; 0: for none */
-	const char *note;    /* why, as it was typed (--note), in WORDS; NULL: it does not say */
+	const char *note;    /* --note as it was typed, in WORDS, or NULL */
 };
 
-/* Read WORDS, LENGTH bytes, each word ended by a zero, into OTHER.  Returns false if they make no
- * sense, or name several locks (-f), which can differ in their modes: then OTHER has its note
- * alone. */
+/* Read WORDS, LENGTH bytes, each word ended by a zero, into OTHER.  Returns false if they are
+ * invalid, or name several locks (-f), whose modes can differ: then only OTHER->note is
+ * meaningful. */
 bool other_semlock_read(const char *words, size_t length, struct other_semlock *other);
 
 #endif

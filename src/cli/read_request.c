@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/check_options.h"
@@ -25,11 +26,11 @@ static void choose_method(struct request *request, const struct reading *reading
 
 	if (given(reading, OPT(METHOD)) && given(reading, OPT(FCNTL)) &&
 	    request->spec.method != &method_ofd)
-		die(EXIT_USAGE, "--fcntl and -m %s are two methods: choose one",
+		die(EXIT_USAGE, "--fcntl and -m %s are mutually exclusive",
 		    request->spec.method->name);
 	if (!given(reading, OPT(METHOD)) && given(reading, OPT(FCNTL) | range))
 		request->spec.method = &method_ofd; /* as with flock(1) */
-	if (given(reading, range) && (request->spec.method->can & CAN_RANGE) == 0)
+	if (given(reading, range) && !method_can(request->spec.method, CAN_RANGE))
 		die(EXIT_USAGE, "--start and --length: -m %s locks the whole file; use -m ofd",
 		    request->spec.method->name);
 	for (unsigned i = 0; i < request->nlocks; i++) {
@@ -39,15 +40,15 @@ static void choose_method(struct request *request, const struct reading *reading
 
 		if (name != NULL && *name == '\0')
 			die(request->as_flock ? EXIT_NOTOPEN : EXIT_USAGE,
-			    "LOCK is an empty word: is a variable not set?");
+			    "LOCK is empty (unset variable?)");
 		if (may_be_url && server_mistyped(name))
 			die(EXIT_USAGE,
-			    "%s: a URL has two slashes after its colon; a file of this "
-			    "name is ./%s",
+			    "%s: a URL needs \"//\" after the colon; for a file of this "
+			    "name, use ./%s",
 			    name, name);
 		if (method != NULL && request->nlocks > 1 && !request->who)
 			die(EXIT_USAGE,
-			    "-f: %s is on a server, and -f is for this machine; one in the other: "
+			    "-f: cannot be combined with %s, a lock on a server; nest them: "
 			    "semlock LOCK semlock URL COMMAND",
 			    name);
 		if (method != NULL && named)
@@ -60,7 +61,7 @@ static void choose_method(struct request *request, const struct reading *reading
 	}
 }
 
-/* Of -s and -x the last one before each LOCK counts: is a lock to be shared? */
+/* For each LOCK, the last -s or -x before it counts: note whether any lock is shared. */
 static void note_shared_locks(const struct request *request, struct reading *reading)
 {
 	if (request->who)
@@ -69,6 +70,16 @@ static void note_shared_locks(const struct request *request, struct reading *rea
 	for (unsigned i = 0; i < request->nlocks; i++)
 		if (request->locks[i].mode == SHARED)
 			reading->given |= OPT(SHARED);
+}
+
+/* ---- the environment ---- */
+
+/* SEMLOCK_VERBOSE=1 is -v, for all calls of a CI job, say; -q wins.  Nothing else is read here. */
+static bool is_verbose_by_environment(void)
+{
+	const char *value = secure_getenv("SEMLOCK_VERBOSE");
+
+	return value != NULL && strcmp(value, "1") == 0;
 }
 
 /* ---- all of it ---- */
@@ -93,19 +104,21 @@ void request_read(struct request *request, int argc, char **argv)
 	/* Room for LOCK itself, and for one -f in every two words. */
 	request->locks = memory_lasting(((size_t)argc + 1) * sizeof *request->locks);
 	if (request->locks == NULL)
-		die(EXIT_SYSTEM, "no memory");
+		die(EXIT_SYSTEM, "out of memory");
 	operands = argv + options_read(request, &reading, argc, argv);
 	operands_read(request, &reading, operands);
 	request->method_asked = given(&reading, OPT(METHOD) | OPT(FCNTL));
 	choose_method(request, &reading);
 	note_shared_locks(request, &reading);
 	options_check(request, &reading);
+	if (!request->as_flock && !request->quiet && is_verbose_by_environment())
+		request->verbose = true;
 	if (request->spec.slots > 0 && request->spec.method->family != ON_SERVER &&
-	    (request->spec.method->can & CAN_RANGE) == 0)
+	    !method_can(request->spec.method, CAN_RANGE))
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
 	request->spec.command = request->command;
 	request->spec.may_be_deleted = request->as_flock || request->unlock;
-	for (unsigned i = 0; i < request->nlocks; i++) { /* the rest they have in common */
+	for (unsigned i = 0; i < request->nlocks; i++) { /* all else is common to them */
 		named = request->locks[i];
 		request->locks[i] = request->spec;
 		request->locks[i].name = named.name;

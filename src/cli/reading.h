@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/reading.h - what the command line says beside its request, while it is read. */
+/* cli/reading.h - what is known of the options while the command line is read. */
 #ifndef SEMLOCK_CLI_READING_H
 #define SEMLOCK_CLI_READING_H
 
@@ -10,10 +10,11 @@
 #include "lock/lock.h"
 
 struct reading {
-	/* OPT() of each option that is in effect: it was given, and none behind it takes it back.
-	 * FD also for an operand that is the number of a descriptor */
+	/* OPT() of each option in effect: it was given, and no later option revokes it.  FD also
+	 * for an operand that is a descriptor's number */
 	uint64_t given;
-	enum lock_mode mode; /* of the next lock to be named */
+	enum lock_mode mode; /* for the next lock on the command line */
+	bool has_signal;     /* --replace or --toggle names one */
 	const char *name;    /* --name; NULL */
 	int fd;              /* --fd; -1 */
 };

@@ -16,6 +16,7 @@
 #include "report/error.h"
 #include "report/text.h"
 #include "sys/deadline.h"
+#include "sys/memory.h"
 
 static const struct {
 	char name[6];
@@ -52,11 +53,39 @@ static int parse_signal(const char *text)
 	return -1;
 }
 
+/* What other tools call a method: its name here. */
+static const char *method_elsewhere(const char *name)
+{
+	static const struct {
+		char theirs[12], ours[8];
+	} methods[] = {
+	    {"create", "excl"},
+	    {"dir", "mkdir"},
+	    {"directory", "mkdir"},
+	    {"dotlock", "link"},
+	    {"dotlockfile", "link"},
+	    {"fcntl", "ofd"},
+	    {"file", "excl"},
+	    {"lockf", "posix"},
+	    {"lockfile", "link"},
+	    {"o_excl", "excl"},
+	    {"pid", "excl"},
+	    {"pidfile", "excl"},
+	    {"record", "ofd"},
+	};
+
+	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+		if (strcmp(name, methods[i].theirs) == 0)
+			return methods[i].ours;
+	return NULL;
+}
+
 const struct method *value_method(const char *name)
 {
 	struct similar similar = {.word = name, .length = strlen(name)};
 	const struct method *method = method_named(name);
-	char all[200] = "";
+	const char *ours = method_elsewhere(name);
+	char all[200] = "", hint[32] = "";
 
 	if (method != NULL)
 		return method;
@@ -65,26 +94,27 @@ const struct method *value_method(const char *name)
 		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", n == 0 ? "" : ", ",
 		    method->name);
 	}
-	die(EXIT_USAGE,
-	    "-m %s: there is no such method%s (%s; a server is named by a URL in place of LOCK)",
-	    name, similar_hint(&similar, "", ""), all);
+	if (ours != NULL)
+		snprintf(hint, sizeof hint, "; did you mean %s?", ours);
+	die(EXIT_USAGE, "-m %s: unknown method%s (available: %s; for a server, give a URL as LOCK)",
+	    name, ours != NULL ? hint : similar_hint(&similar, "", ""), all);
 }
 
 static noreturn void refuse_duration(const char *option, const char *text)
 {
-	die(EXIT_USAGE, "%s %s: not a number of seconds, such as 10, .5, 500ms, 10s, 2m, 1h, 1d",
-	    option, text);
+	die(EXIT_USAGE, "%s %s: invalid time; examples: 10, .5, 500ms, 10s, 2m, 1h, 1d", option,
+	    text);
 }
 
 int64_t value_wait(const char *text, int negative_status)
 {
-	int64_t wait;
+	int64_t duration;
 
-	if (!duration_parse(text, &wait))
+	if (!duration_parse(text, &duration))
 		refuse_duration("-w", text);
-	if (wait < 0)
-		die(negative_status, "-w %s: cannot wait a negative time", text);
-	return wait;
+	if (duration < 0)
+		die(negative_status, "-w %s: the time must not be negative", text);
+	return duration;
 }
 
 int64_t value_duration(const char *option, const char *text, int64_t least)
@@ -94,7 +124,7 @@ int64_t value_duration(const char *option, const char *text, int64_t least)
 	if (!duration_parse(text, &duration) || duration < 0)
 		refuse_duration(option, text);
 	if (duration < least)
-		die(EXIT_USAGE, "%s %s: must be more than 0", option, text);
+		die(EXIT_USAGE, "%s %s: must be greater than 0", option, text);
 	return duration;
 }
 
@@ -106,7 +136,7 @@ void value_signal_names(char *text, size_t size, const char *separator)
 		    signal_names[i].name);
 }
 
-static noreturn void refuse_signal(const char *option, const char *also, const char *text)
+static noreturn void refuse_signal(const char *option, const char *failure, const char *text)
 {
 	struct similar similar = {.word = text, .length = strlen(text)};
 	char all[200];
@@ -114,7 +144,7 @@ static noreturn void refuse_signal(const char *option, const char *also, const c
 	for (size_t i = 0; i < sizeof signal_names / sizeof *signal_names; i++)
 		similar_try(&similar, signal_names[i].name);
 	value_signal_names(all, sizeof all, ", ");
-	die(EXIT_USAGE, "%s %s: %snot a signal%s (%s, or a number)", option, text, also,
+	die(EXIT_USAGE, "%s %s: %s%s (%s, or a number)", option, text, failure,
 	    similar_hint(&similar, "", ""), all);
 }
 
@@ -123,8 +153,13 @@ int value_signal(const char *option, const char *text)
 	int signo = parse_signal(text);
 
 	if (signo < 0)
-		refuse_signal(option, "", text);
+		refuse_signal(option, "invalid signal", text);
 	return signo;
+}
+
+bool value_is_signal(const char *text)
+{
+	return parse_signal(text) > 0;
 }
 
 int value_on_lost(const char *text)
@@ -134,7 +169,7 @@ int value_on_lost(const char *text)
 	if (strcmp(text, "warn") == 0)
 		return LOST_WARN;
 	if (signo < 0)
-		refuse_signal("--on-lost", "not \"warn\", and ", text);
+		refuse_signal("--on-lost", "neither \"warn\" nor a signal", text);
 	return signo;
 }
 
@@ -143,8 +178,33 @@ long value_number(const char *option, const char *text, const char *what, long l
 	long number = text_number(text, most);
 
 	if (number < least)
-		die(EXIT_USAGE, "%s %s: not %s, %ld to %ld", option, text, what, least, most);
+		die(EXIT_USAGE, "%s %s: invalid %s (%ld to %ld)", option, text, what, least, most);
 	return number;
+}
+
+const char *value_hold(const char *text)
+{
+	static const char key[] = "id=";
+	const char *id = text, *rest = text_after_word(text, "OK");
+	size_t length;
+	char *copy;
+
+	if (rest == NULL)
+		rest = text_after_word(text, "WAITING");
+	if (rest != NULL)
+		id = rest;
+	if (strncmp(id, key, strlen(key)) == 0)
+		id += strlen(key);
+	length = strcspn(id, " \t\n");
+	if (id[length] == '\0')
+		return id;
+	copy = memory_lasting(length + 1);
+	if (copy != NULL) {
+		memcpy(copy, id, length);
+		copy[length] = '\0';
+		return copy;
+	}
+	die(EXIT_SYSTEM, "out of memory");
 }
 
 mode_t value_mode(const char *text)
@@ -153,7 +213,7 @@ mode_t value_mode(const char *text)
 	unsigned long mode = strtoul(text, &end, 8);
 
 	if (!isdigit((unsigned char)*text) || *end != '\0' || mode > 0777)
-		die(EXIT_USAGE, "--mode %s: not octal permissions, such as 0660", text);
+		die(EXIT_USAGE, "--mode %s: invalid mode (octal, such as 0660)", text);
 	return (mode_t)mode;
 }
 
@@ -162,7 +222,7 @@ int value_fd(const char *option, const char *text)
 	long fd = text_number(text, INT_MAX);
 
 	if (fd < 0)
-		die(EXIT_USAGE, "%s %s: not a descriptor number, such as 8", option, text);
+		die(EXIT_USAGE, "%s %s: invalid descriptor number", option, text);
 	return (int)fd;
 }
 
@@ -182,10 +242,8 @@ off_t value_size(const char *option, const char *text, off_t most)
 		end += strcmp(end + 1, "iB") == 0 ? 3 : strcmp(end + 1, "B") == 0 ? 2 : 1;
 	}
 	if (!isdigit((unsigned char)text[strspn(text, " \t+")]) || *end != '\0')
-		die(EXIT_USAGE, "%s %s: not a number of bytes, such as 100, 4K, 1MiB", option,
-		    text);
+		die(EXIT_USAGE, "%s %s: invalid size; examples: 100, 4K, 1MiB", option, text);
 	if (errno != 0 || size > (unsigned long long)most / factor)
-		die(EXIT_USAGE, "%s %s: more than the limit, which is %lld", option, text,
-		    (long long)most);
+		die(EXIT_USAGE, "%s %s: exceeds the limit of %lld", option, text, (long long)most);
 	return (off_t)(size * factor);
 }

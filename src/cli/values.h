@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/values.h - the values of options.  If TEXT makes no sense, each of these ends the program
- * with EXIT_USAGE, and a message that names it and OPTION, "-w". */
+/* cli/values.h - the values of options.  If TEXT is invalid, each of these ends the program with
+ * EXIT_USAGE, and a message that names it and OPTION, "-w". */
 #ifndef SEMLOCK_CLI_VALUES_H
 #define SEMLOCK_CLI_VALUES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,12 +26,20 @@ int value_on_lost(const char *text);
 /* A signal's number, from its name or number. */
 int value_signal(const char *option, const char *text);
 
+/* Is TEXT the name or the number of a signal that value_signal() takes? */
+bool value_is_signal(const char *text);
+
 /* The names of the signals that value_signal() knows, with SEPARATOR between them, into TEXT. */
 void value_signal_names(char *text, size_t size, const char *separator);
 
-/* A whole number from LEAST, which is not negative, to MOST; WHAT is its name in the message: "an
- * exit status". */
+/* A whole number from LEAST, which is not negative, to MOST; WHAT names it in the message: "exit
+ * status". */
 long value_number(const char *option, const char *text, const char *what, long least, long most);
+
+/* --release, --resume: the ID in TEXT.  TEXT is the ID itself, the line that --detach has printed
+ * ("OK id=ID slot=0"), or what `read -r ok id` leaves of that ("id=ID slot=0").  The ID is not
+ * checked: any other text is returned unchanged. */
+const char *value_hold(const char *text);
 
 /* --mode: octal, up to 0777. */
 mode_t value_mode(const char *text);

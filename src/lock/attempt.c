@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include "lock/attempt.h"
 #include "lock/slots.h"
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
 #include "sys/open_fds.h"
+#include "sys/process.h"
 #include "sys/signals.h"
+#include "sys/waiting.h"
 
 /* A slot of a range is a byte of that range.  Otherwise slot holders share the lock itself, which
- * excludes plain holders. */
-#define TAKES_WHOLE(lock) ((lock)->spec->slots == 0 || ((lock)->spec->method->can & CAN_RANGE) == 0)
+ * keeps plain holders out. */
+#define TAKES_WHOLE(lock) ((lock)->spec->slots == 0 || !lock_can((lock), CAN_RANGE))
 
 void attempt_drop(struct lock *lock)
 {
@@ -26,9 +27,9 @@ void attempt_drop(struct lock *lock)
 		lock->spec->method->drop(lock, &ignored);
 }
 
-/* Any signal ends the sleep: the clock says whether the time is up, and then there is one last try.
- * The queue's timer must be off: a signal that interrupts the call puts us behind the waiters
- * outside of the queue. */
+/* Any signal ends the sleep.  The clock says whether the time is up; if it is, try once more.  The
+ * queue's timer must be off: a signal that interrupts the call moves us behind the waiters outside
+ * the queue. */
 static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -44,8 +45,8 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 	return outcome;
 }
 
-/* The slots of LOCK, whose whole has been taken as far as slots need it.  DEADLINE is NULL for a
- * try. */
+/* Take the slots of LOCK, after the whole has been taken where slots need that.  DEADLINE is NULL
+ * for a try. */
 static enum outcome attempt_slots(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -69,15 +70,15 @@ enum outcome attempt_try(struct lock *lock, struct error *error)
 	return attempt_slots(lock, NULL, error);
 }
 
-/* Some five milliseconds.  The process that collects slots may be stopped for longer: the last try
+/* About five milliseconds.  A process that collects slots may be stopped for longer: the last try
  * goes past it. */
-COLD static enum outcome insist_on_slots(struct lock *lock, struct error *error)
+static enum outcome insist_on_slots(struct lock *lock, struct error *error)
 {
 	const int64_t pause = MILLISECOND / 2;
 	enum outcome outcome = BUSY;
 
 	for (int tries = 0; tries < 8 && outcome == BUSY; tries++) {
-		nanosleep(&(struct timespec){0, (long)(pause / 2 + attempt_jitter(pause))}, NULL);
+		nap(pause / 2 + attempt_jitter(pause));
 		outcome = attempt_try(lock, error);
 	}
 	if (outcome != BUSY)
@@ -113,7 +114,7 @@ enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, s
 	return attempt_slots(lock, deadline, error);
 }
 
-/* Thousands of waiters that look in step would find the lock taken by each other. */
+/* If thousands of waiters looked in step, they would find the lock taken by each other. */
 int64_t attempt_jitter(int64_t most)
 {
 	static uint64_t state;
@@ -123,20 +124,17 @@ int64_t attempt_jitter(int64_t most)
 }
 
 /* In a PID namespace, /proc/locks leaves out a flock whose taker has ended, and the processes that
- * sleep in front of it.  LOCK is not held by us: is it shared by one that the list does not show?
- * An exclusive flock is refused then; more than once, because another process that checks the lock
- * holds it for a moment.  0xEFFFFFFC: the machine's first PID namespace, which shows all. */
+ * sleep in front of it.  LOCK is not ours: does a process that the list does not show share it?
+ * Then an exclusive flock is refused.  Try more than once, because another process that checks the
+ * lock holds it for a moment. */
 static bool is_shared_unlisted(const struct lock *lock)
 {
-	static const struct timespec between_tries = {0, MILLISECOND / 10};
 	struct lock_spec spec = *lock->spec;
 	struct lock whole = *lock;
 	enum outcome outcome = BUSY;
-	struct stat namespace;
 	struct error ignored;
 
-	if (lock->spec->mode != SHARED || (lock->spec->method->can & CAN_RANGE) != 0 ||
-	    (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino == 0xEFFFFFFC))
+	if (lock->spec->mode != SHARED || lock_can(lock, CAN_RANGE) || process_sees_all())
 		return false;
 	spec.mode = EXCLUSIVE;
 	spec.slots = 0;
@@ -144,21 +142,21 @@ static bool is_shared_unlisted(const struct lock *lock)
 	for (int tries = 0; tries < 3 && outcome == BUSY; tries++) {
 		outcome = attempt_try(&whole, &ignored);
 		if (outcome == BUSY)
-			nanosleep(&between_tries, NULL);
+			nap(MILLISECOND / 10);
 	}
 	if (outcome == TAKEN)
 		attempt_drop(&whole);
 	return outcome == BUSY;
 }
 
-/* The head of a living queue may want more than we do, and so not find the lock free as we do. Does
- * a process sleep in the kernel in front of the open LOCK, or of a slot of it?  The list of all
- * locks alone tells, where that can be read.  A stopped process does not sleep there.  True as well
- * if one may: before a shared flock that the list does not show, or in the rest of a list that is
- * longer than the time for it. */
+/* The head of a living queue may want more than we do, and so not find the lock free when we do.
+ * Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  Only the list
+ * of all locks says so, where it can be read.  A stopped process does not sleep there.  Also true
+ * if a process may sleep there: before a shared flock that the list does not show, or in the rest
+ * of a list that is too long for the time allowed. */
 static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 {
-	const bool has_range = (lock->spec->method->can & CAN_RANGE) != 0;
+	const bool has_range = lock_can(lock, CAN_RANGE);
 	const unsigned kinds = has_range ? KIND_OFD | KIND_POSIX : KIND_FLOCK | KIND_OFD;
 	char line[256], page[PROCFS_PAGE];
 	FILE *locks = procfs_locks(page);
@@ -169,12 +167,12 @@ static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 
 	if (locks == NULL)
 		return false;
-	file_system_device(lock->fd, lock->id.device, &major, &minor);
+	file_system_device(lock->fd, lock->id.file.device, &major, &minor);
 	while (!found && !effort_exceeds(&effort, checks->list_time) &&
 	       fgets(line, sizeof line, locks) != NULL) {
 		if (!procfs_lock_line(line, &entry) || (entry.kind & kinds) == 0 ||
 		    entry.major != major || entry.minor != minor ||
-		    entry.inode != (unsigned long long)lock->id.inode ||
+		    entry.inode != (unsigned long long)lock->id.file.inode ||
 		    !lock_overlaps(lock, entry.first, entry.last))
 			continue;
 		found = entry.waiting;
@@ -186,53 +184,53 @@ static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 	return found || (!held && is_shared_unlisted(lock)) || (in_part && checks->looks_again);
 }
 
-/* Can a process sleep in front of LOCK while LOCK is free for us: a writer among readers, the whole
- * lock among slots, or a part of the file that is more than ours?  (A lock made of files is free
- * for all or for none.) */
+/* Can a process sleep in front of LOCK although LOCK is free for us: a writer among readers, the
+ * whole lock among slots, or a larger part of the file?  (A lock made of files is free for all or
+ * for none.) */
 static bool may_be_free_for_us_alone(const struct lock *lock)
 {
 	const struct bytes bytes = bytes_of(lock);
 
 	return lock->spec->method->family == OF_KERNEL &&
 	       (lock->spec->mode == SHARED || lock->spec->slots > 0 ||
-		   ((lock->spec->method->can & CAN_RANGE) != 0 &&
-		       (bytes.first > 0 || bytes.last < LLONG_MAX)));
+		   (lock_can(lock, CAN_RANGE) && (bytes.first > 0 || bytes.last < LLONG_MAX)));
 }
 
-/* Q5: if the lock may be free for us alone, no process sleeps in front of it either, half-way and
- * at the end.  One that the kernel has woken is in no list until it runs, which on a busy machine
- * takes a while: the first look gives it as long for that as it has for a lock that is free for
- * all.  It may also come to sleep between two checks: so the second look is the last step, without
- * the lock in hand, for the sleeper would not get it while many look.  Besides, the kernel gives
- * the list a page at a time: a line can be left out if one before it goes between two of them.
+/* Q5: if the lock may be free for us alone, also check, half-way and at the end, that no process
+ * sleeps in front of it.  A process that the kernel has woken is in no list until it runs, which
+ * takes a while on a busy machine: the first look gives it as long for that as it has for a lock
+ * that is free for all.  A process may also fall asleep between two checks: so the second look is
+ * the last step, without the lock in hand, because the sleeper would not get it while many look.
+ * Besides, the kernel gives the list a page at a time, and leaves out a line if one before it goes
+ * between two pages.
  *
- * Those before us may have had their turn, or have ended, between two checks.  Then the queue lives
- * by us: the one behind us finds the lock free for as long as we look on.  It is taken here, and
- * not as the head of the queue, whom a ticket that comes and goes could have give it back for ever.
- */
+ * Those before us may have had their turn, or have ended, between two checks.  Then the queue
+ * depends on us: the next one finds the lock free for as long as we look.  So take it here, and not
+ * as the head of the queue: a ticket that comes and goes could make the head give it back
+ * forever. */
 enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, struct queue *queue,
-    enum life *life, struct error *error)
+    bool *sleeper, struct error *error)
 {
 	const bool for_us_alone = may_be_free_for_us_alone(lock);
 	const int64_t most = checks->spell / checks->count;
-	struct timespec pause = {0, 0};
 	enum outcome outcome;
 
+	*sleeper = false;
 	for (int seen = 1; seen <= checks->count; seen++) {
-		*life = seen > checks->count * 3 / 4 ? LIFE_RACE : LIFE_HOLDER;
 		outcome = lock->spec->method->idle(lock, error); /* Q5: is it free at this check? */
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
 		wakeup_off(); /* its signal would end the pause */
-		pause.tv_nsec = (long)(most / 2 + attempt_jitter(most));
-		nanosleep(&pause, NULL);
+		/* without a pause, a queue with a slow head would look deserted */
+		if (nap(most / 2 + attempt_jitter(most)) != 0 && errno != EINTR)
+			return BUSY;
 		if (queue != NULL && !queue_preceded(queue))
 			break;
 		if (for_us_alone && (seen == checks->count / 2 || seen == checks->count) &&
 		    has_sleeper(lock, checks)) {
 			CRASH_POINT("attempt.sleeper");
-			*life = LIFE_SLEEPER;
+			*sleeper = true;
 			return BUSY;
 		}
 	}

@@ -22,8 +22,8 @@ enum outcome conversion_again(struct lock *lock, struct error *error)
 static bool converts_in_place(const struct lock *lock, const struct held *held,
     const struct wait_options *wait)
 {
-	return (lock->spec->method->can & CAN_RANGE) != 0 && lock->spec->slots == 0 &&
-	       held->mode != HELD_NONE && wait->preempt == PREEMPT_NOT;
+	return lock_can(lock, CAN_RANGE) && lock->spec->slots == 0 && held->mode != HELD_NONE &&
+	       wait->preempt == PREEMPT_NOT;
 }
 
 enum outcome conversion_begin(struct lock *lock, const struct wait_options *wait,

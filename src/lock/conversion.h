@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lock/conversion.h - a caller's descriptor that carries a lock already: the queue behind that lock
- * would wait for us while we wait in the queue. */
+/* lock/conversion.h - a caller's descriptor that carries a lock already: the queue for that lock
+ * would wait for us, and we for the queue. */
 #ifndef SEMLOCK_LOCK_CONVERSION_H
 #define SEMLOCK_LOCK_CONVERSION_H
 
@@ -9,14 +9,15 @@
 /* Take LOCK before all waiters if its descriptor carries it already, or more than it; else BUSY. */
 enum outcome conversion_again(struct lock *lock, struct error *error);
 
-/* With a ticket: the same, and what the descriptor carries is given back where it is in the way.
- * To take the same lock, or a lesser one, succeeds immediately.  For a greater one, a flock is
- * dropped first, and queued for: the kernel's own conversion of it drops first, too. */
+/* With a ticket: the same, but release what the descriptor carries where that is in the way.
+ * Taking the same lock, or a lesser one, succeeds at once.  For a greater one, a flock is dropped
+ * first and queued for: the kernel's own conversion drops it first, too. */
 enum outcome conversion_begin(struct lock *lock, const struct wait_options *wait,
     struct error *error);
 
-/* Does LOCK skip the queue?  If its descriptor holds another lock, or keeps a part of this one, its
- * waiters wait for us while we queue behind them.  To be asked before conversion_begin(). */
+/* Does LOCK skip the queue?  If its descriptor holds another lock, or keeps a part of this one, the
+ * waiters for that would wait for us while we queue behind them.  Call it before
+ * conversion_begin(). */
 bool conversion_skips_queue(const struct lock *lock, const struct wait_options *wait);
 
 #endif

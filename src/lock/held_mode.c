@@ -8,16 +8,11 @@
 #include "sys/open_fds.h"
 #include "sys/process.h"
 
-static bool has_range(const struct lock *lock)
-{
-	return (lock->spec->method->can & CAN_RANGE) != 0;
-}
-
 static enum held_mode mode_of(const struct lock *lock, const struct procfs_lock *held)
 {
 	const struct bytes bytes = bytes_of(lock);
 
-	if (held->kind != (has_range(lock) ? KIND_OFD : KIND_FLOCK))
+	if (held->kind != (lock_can(lock, CAN_RANGE) ? KIND_OFD : KIND_FLOCK))
 		return HELD_NONE;
 	return held->exclusive && held->first <= bytes.first && held->last >= bytes.last
 	           ? HELD_EXCLUSIVE
@@ -29,7 +24,7 @@ static bool is_more(const struct lock *lock, const struct procfs_lock *held)
 	const struct bytes bytes = bytes_of(lock);
 	bool of_slots = held->first >= BYTES_OF_DATA;
 
-	if (!has_range(lock))
+	if (!lock_can(lock, CAN_RANGE))
 		return held->kind != KIND_FLOCK && !of_slots;
 	if (held->kind != KIND_OFD)
 		return true;
@@ -53,8 +48,8 @@ struct held held_read(const struct lock *lock)
 			continue;
 		if (held.mode == HELD_NONE)
 			held.mode = mode_of(lock, &one);
-		slot = one.first - (has_range(lock) ? (long long)lock->spec->range.start
-						    : (long long)FLOCK_FIRST_SLOT);
+		slot = one.first - (lock_can(lock, CAN_RANGE) ? (long long)lock->spec->range.start
+							      : (long long)FLOCK_FIRST_SLOT);
 		if (held.slot < 0 && one.kind == KIND_OFD && one.exclusive && slot >= 0 &&
 		    slot < (long long)lock->spec->slots)
 			held.slot = (int)slot;

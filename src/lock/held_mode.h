@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lock/held_mode.h - which locks a descriptor of ours carries already, from /proc/self/fdinfo.
+/* lock/held_mode.h - which locks one of our descriptors carries already, from /proc/self/fdinfo.
  * Without /proc: none. */
 #ifndef SEMLOCK_LOCK_HELD_MODE_H
 #define SEMLOCK_LOCK_HELD_MODE_H
@@ -11,11 +11,11 @@ enum held_mode { HELD_NONE, HELD_SHARED, HELD_EXCLUSIVE };
 struct held {
 	/* of LOCK's kind; an exclusive lock of a part of its range counts as shared */
 	enum held_mode mode;
-	bool more; /* a lock of another kind as well, or of other bytes than LOCK's */
+	bool more; /* a lock of another kind, too, or of other bytes than LOCK's */
 	int slot;  /* of LOCK, from 0; -1: none */
 };
 
-/* What LOCK->fd, the caller's, carries; nothing, if we have opened it ourselves. */
+/* What LOCK->fd, the caller's descriptor, carries; nothing if we have opened it ourselves. */
 struct held held_read(const struct lock *lock);
 
 #endif

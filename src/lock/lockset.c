@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <sys/stat.h>
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +12,10 @@
 /* Locks made of files have their directory's device and inode, and a name in it. */
 static int by_file(const struct lock *a, const struct lock *b)
 {
-	if (a->id.device != b->id.device)
-		return a->id.device < b->id.device ? -1 : 1;
-	if (a->id.inode != b->id.inode)
-		return a->id.inode < b->id.inode ? -1 : 1;
+	if (a->id.file.device != b->id.file.device)
+		return a->id.file.device < b->id.file.device ? -1 : 1;
+	if (a->id.file.inode != b->id.file.inode)
+		return a->id.file.inode < b->id.file.inode ? -1 : 1;
 	if (a->id.entry == NULL || b->id.entry == NULL)
 		return (a->id.entry == NULL) - (b->id.entry == NULL);
 	return strcmp(a->id.entry, b->id.entry);
@@ -68,4 +70,16 @@ void lockset_release(struct lock *locks, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		locks[i].spec->method->release(&locks[i]);
+}
+
+bool posix_lock_is_on(int fd, const struct lock *locks, unsigned count)
+{
+	struct stat file;
+
+	if (count == 0 || !lock_can(locks, OWNED_BY_PROCESS) || fstat(fd, &file) != 0)
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		if (lock_is_on(&locks[i], &file))
+			return true;
+	return false;
 }

@@ -14,17 +14,21 @@
  * place.covered. */
 void lockset_sort(struct lock *locks, unsigned count, struct lock **order);
 
-/* Make what a command is to inherit of each lock in ORDER: a record names the command, which is
+/* Create what the command inherits of each lock in ORDER: a record names the command, which is
  * started once, at the first take.  Returns the lock that failed, with ERROR filled; or NULL. */
 struct lock *lockset_prepare(struct lock *const *order, unsigned count, struct error *error);
 
-/* Is LOCK, which was taken, ours and what its name means?  A lock that cannot be flocked may have
- * become stale while we waited for another one, and been taken over; and a program that just
+/* Is LOCK, which was taken, still ours and what its name means?  A lock that cannot be flocked may
+ * have become stale while we waited for another one, and been taken over; and a program that simply
  * deletes lock files may have replaced it. */
 bool lockset_still_ours(struct lock *lock);
 
-/* The one of the COUNT taken LOCKS that holds the first: itself, or another name of its file. */
+/* Which of the COUNT taken LOCKS holds the first: that one itself, or another name of its file. */
 const struct lock *lockset_covering(const struct lock *locks, unsigned count);
+
+/* Would closing FD drop one of the COUNT LOCKS, which this process holds?  Closing any descriptor
+ * of a file, by exec too, drops the process's own (POSIX) locks on it. */
+bool posix_lock_is_on(int fd, const struct lock *locks, unsigned count);
 
 /* Release and close the COUNT LOCKS; each copes with any half-filled state. */
 void lockset_release(struct lock *locks, unsigned count);

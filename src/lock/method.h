@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lock/method.h - what a way of locking must be able to do.
  *
- * A method knows one mechanism and nothing else: no time limits, no order among waiters (but on a
- * server, whose helper has both), no messages, no exit. */
+ * A method knows one mechanism and nothing else: no time limits, no order among waiters (except on
+ * a server, whose helper has both), no messages, no exit. */
 #ifndef SEMLOCK_LOCK_METHOD_H
 #define SEMLOCK_LOCK_METHOD_H
 
@@ -17,14 +17,13 @@ struct guard;
 struct object;
 
 enum outcome {
-	TAKEN, /* it is ours */
+	TAKEN, /* we hold it */
 	BUSY,  /* another process holds it: not an error */
-	AGAIN, /* open the lock anew, then ask again */
-	/* the record has to name the command's process: start it, set LOCK->child->pid, ask
-	 * again */
+	AGAIN, /* open the lock anew, then try again */
+	/* the record must name the command's process: start it, set LOCK->child->pid, try again */
 	NEEDS_CHILD,
-	WAITS,      /* of a server alone: BUSY, and the wait begins: ask again */
-	FAILED = -1 /* ERROR says why: error_set() returns it */
+	WAITS,      /* only from a server: BUSY, and the wait begins; ask again */
+	FAILED = -1 /* ERROR is filled; error_set() returns this */
 };
 
 /* With SLEEP: sleep in the kernel until the lock is free. */
@@ -36,21 +35,20 @@ enum {
 	CAN_RANGE = 4, /* --start, --length */
 	CAN_FD = 8,    /* lock a caller's descriptor */
 	CAN_MODE = 16, /* --mode */
-	/* the lock is semlock's own and dies with it: no child inherits it */
+	/* the lock belongs to semlock's process and ends with it: no child inherits it */
 	OWNED_BY_PROCESS = 32,
 	NEEDS_INIT = 64, /* the lock must have been made once, by --init */
-	BEATS = 128      /* other programs take over a lock that looks old: heartbeat unasked */
+	BEATS = 128      /* other programs take over a lock that looks old: always renew its time */
 };
 
-/* What frees the lock when its holder dies, and so how it is searched for, kept alive and
- * inherited. */
+/* What frees the lock when its holder dies.  That also decides how a holder is found, and how the
+ * lock is kept alive and inherited. */
 enum family {
-	/* the kernel, once the last process that has it open has ended: nothing is left to
-	 * release */
+	/* the kernel, when the last process that has it open ends: nothing is left to release */
 	OF_KERNEL,
-	/* the next waiter: a name in a directory outlives its holder, and says who made it */
+	/* the next waiter: a name in a directory outlives its holder, and says who created it */
 	OF_FILES,
-	ON_SERVER /* a server, once the helper has been silent for longer than its lease */
+	ON_SERVER /* the server, when the helper has been silent for longer than its lease */
 };
 
 /* One table for every kind of lock.  Functions that return int: 0, or -1 with ERROR filled. */
@@ -59,33 +57,33 @@ struct method {
 	enum family family;
 	unsigned can; /* CAN_SHARE, ... */
 
-	/* ON_SERVER: ask the server for LOCK, within WAIT, or go on after WAITS or NEEDS_CHILD. All
-	 * other locks are opened and taken by the functions below. */
+	/* ON_SERVER: ask the server for LOCK, within WAIT, or go on after WAITS or NEEDS_CHILD.
+	 * All other locks are opened and taken by the functions below. */
 	enum outcome (
 	    *ask)(struct lock *lock, const struct wait_options *wait, struct error *error);
-	/* Release LOCK, if it is taken, and close it: a process that inherited a descriptor may
-	 * keep it.  Sets LOCK->end. On a server it may take as long as the lease.  Copes with any
-	 * half-filled state. */
+	/* Release LOCK, if it is taken, and close it; a process that inherited a descriptor may
+	 * still hold it.  Sets LOCK->end.  On a server it may take as long as the lease.  Copes
+	 * with any half-filled state. */
 	void (*release)(struct lock *lock);
 	/* LOCK->end.stuck, in words. */
 	const char *(*stuck_reason)(const struct lock *lock);
 
-	/* Not OF_KERNEL: keep the locks of GUARD alive until unguard(), after the command's end,
-	 * which sets LOCK->end.lost.  Returns 0; 1 with ERROR filled: they are not looked after,
-	 * and need not be; -1 with ERROR filled: the command must not run. */
+	/* Not OF_KERNEL: keep the locks of GUARD alive until unguard(), which is called after the
+	 * command's end and sets LOCK->end.lost.  Returns 0; 1 with ERROR filled: they are not
+	 * watched, and need not be; -1 with ERROR filled: the command must not run. */
 	int (*guard)(const struct guard *guard, struct error *error);
 	void (*unguard)(void);
 
-	/* The rest is for lock/taking.c, and none of it ON_SERVER. */
+	/* The rest is for lock/taking.c, and not for ON_SERVER. */
 
-	/* Open what LOCK is taken on, and note its identity.  Nothing is taken or made, but a
-	 * kernel lock's file. */
+	/* Open what LOCK is taken on, and note its identity.  Creates a kernel lock's file; nothing
+	 * else is created or taken. */
 	int (*open)(struct lock *lock, struct error *error);
 	/* With SLEEP, BUSY means that a signal ended the sleep. */
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
-	/* Unlock, for every process that shares it; LOCK stays open. */
+	/* Unlock, also for all processes that share it; LOCK stays open. */
 	int (*drop)(struct lock *lock, struct error *error);
-	/* TAKEN: the lock is free, or its holder dead; it is not kept. */
+	/* TAKEN: the lock is free, or its holder is dead; it is not kept. */
 	enum outcome (*idle)(struct lock *lock, struct error *error);
 	/* Does the name still mean what was opened? */
 	bool (*current)(const struct lock *lock);
@@ -101,11 +99,17 @@ struct method {
 	/* OF_KERNEL: remove the file of the released LOCK; false: it is not empty, and stays. */
 	bool (*remove)(struct lock *lock);
 
-	/* OF_FILES: what is made (methods/file/filemethods.h); make what the command is to inherit,
-	 * before it is started (may be called again); what the record says of the holder. */
+	/* OF_FILES: what is created (methods/file/filemethods.h); create what the command inherits,
+	 * before it is started (may be called again); what the record says about the holder. */
 	const struct object *object;
 	int (*prepare)(struct lock *lock, struct error *error);
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);
 };
+
+/* Does METHOD have the flag CAN, one of CAN_SHARE, ...? */
+static inline bool method_can(const struct method *method, unsigned can)
+{
+	return (method->can & can) != 0;
+}
 
 #endif

@@ -6,25 +6,33 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lock/queue.h"
 #include "sys/crash_points.h"
 #include "sys/files.h"
+#include "sys/process.h"
 #include "sys/signals.h"
+
+/* The descriptor that carries our ticket; -1: none.  While it is open, this process must not close
+ * any other descriptor of that file: the kernel would drop the ticket. */
+static int carrier = -1;
 
 static void close_queue(struct queue *queue)
 {
 	if (queue->fd >= 0)
 		close(queue->fd);
-	queue->fd = -1;
+	queue->fd = carrier = -1;
 }
 
-/* Something else than a file has the queue's name. */
+/* Something other than a file has the queue's name. */
 #define IS_IN_THE_WAY(errnum) ((errnum) == ELOOP || (errnum) == EISDIR || (errnum) == ENXIO)
 
-/* Remove what has the queue's name, once, if that is permitted: the next open finds or makes
+/* Remove, once, whatever has the queue's name, if that is permitted: the next open finds or creates
  * another file. */
 static bool clear_name(struct queue *queue, const struct lock *lock)
 {
@@ -34,8 +42,8 @@ static bool clear_name(struct queue *queue, const struct lock *lock)
 	return true;
 }
 
-/* Before our check, the last process to leave may have removed a trusted file: treating that as
- * unusable would let readers starve a writer. */
+/* Before our check, the last process to leave may have removed a trusted file.  If that made the
+ * queue unusable, readers could starve a writer. */
 static bool close_to_retry(struct queue *queue, const struct lock *lock, enum trust trust)
 {
 	close_queue(queue);
@@ -51,7 +59,10 @@ void queue_open(struct queue *queue, const struct lock *lock)
 	}
 }
 
-/* LENGTH 0: to the end. */
+/* F_SETLK and F_GETLK are for tickets: they belong to the process, so that the kernel says whose
+ * they are and no child inherits them.  F_OFD_SETLKW sleeps on another process's ticket: F_SETLKW
+ * would fail with EDEADLK where two processes wait for each other in two queues.  LENGTH 0: to the
+ * end. */
 static int lock_tickets(const struct queue *queue, int command, short type, int64_t at,
     off_t length)
 {
@@ -65,12 +76,20 @@ static int lock_tickets(const struct queue *queue, int command, short type, int6
 	return fcntl(queue->fd, command, &bytes);
 }
 
+/* In bytes.  A marked ticket has two: tickets are even, so it ends before another one begins. */
+static off_t ticket_length(const struct queue *queue)
+{
+	return queue->supersedes ? 2 : 1;
+}
+
 struct found {
 	int64_t first, last; /* bytes: a process may lock many at once */
+	int64_t start;       /* of the lock that includes FIRST */
+	pid_t pid;           /* 0: in another PID namespace; -1: a descriptor's, not a process's */
 };
 
-/* Each call walks through all tickets.  A search that uses more processor time than this is a
- * hostile process's doing: without tickets, fall back to the kernel's order. */
+/* Each call walks through all tickets.  If a search uses more processor time than this, a hostile
+ * process has made too many: ignore all tickets, and fall back to the kernel's order. */
 #define SEARCH_LIMIT (10 * MILLISECOND)
 
 /* Is there a ticket in [FROM, TO)?  Of several, the kernel gives the one that was locked first. */
@@ -83,10 +102,12 @@ static bool find_ticket(struct queue *queue, int64_t from, int64_t to, struct fo
 	    .l_len = (off_t)(to - from),
 	};
 
-	if (from >= to || queue->hostile || fcntl(queue->fd, F_OFD_GETLK, &probe) != 0 ||
+	if (from >= to || queue->hostile || fcntl(queue->fd, F_GETLK, &probe) != 0 ||
 	    probe.l_type == F_UNLCK)
 		return false;
 	queue->hostile = effort_exceeds(&queue->search, SEARCH_LIMIT);
+	found->pid = probe.l_pid;
+	found->start = probe.l_start;
 	found->first = probe.l_start > from ? probe.l_start : from;
 	found->last = probe.l_len == 0 || probe.l_start + probe.l_len > to
 	                  ? to - 1
@@ -102,7 +123,43 @@ static bool has_ticket(struct queue *queue, int64_t from, int64_t to)
 	return find_ticket(queue, from, to, &found);
 }
 
-/* The highest ticket in (LOW, HIGH), or LOW: by halving. */
+/* Is FOUND the ticket of a stopped process?  If it still is that process's ticket afterwards, it
+ * was so all the time, and the process seen is not another one that reuses the PID. */
+static bool is_stopped(struct queue *queue, const struct found *found)
+{
+	struct found again;
+
+	if (found->pid <= 0 || !process_stopped(found->pid))
+		return false;
+	return !find_ticket(queue, found->first, found->first + 1, &again) ||
+	       again.pid == found->pid;
+}
+
+/* A mark is exactly two bytes long, from an even one: no other lock counts, whoever has it. */
+static bool is_marked(const struct found *found)
+{
+	return found->start == found->first && found->first % 2 == 0 &&
+	       found->last == found->first + 1;
+}
+
+/* Find, in [FROM, TO), the ticket of a process that is not stopped; with MARKED, a marked one. */
+static bool find_living(struct queue *queue, int64_t from, int64_t to, bool marked,
+    struct found *found)
+{
+	int64_t next;
+
+	while (find_ticket(queue, from, to, found)) {
+		if ((!marked || is_marked(found)) && !is_stopped(queue, found))
+			return true;
+		next = found->last + 1;
+		if (find_living(queue, from, found->first, marked, found))
+			return true;
+		from = next;
+	}
+	return false;
+}
+
+/* The highest ticket in (LOW, HIGH), or LOW.  Searches by halving. */
 static int64_t find_highest(struct queue *queue, int64_t low, int64_t high)
 {
 	struct found found;
@@ -122,7 +179,7 @@ static int64_t find_highest(struct queue *queue, int64_t low, int64_t high)
 }
 
 /* The nearest ticket before ours, not before OLDEST.  It is usually close to ours, because tickets
- * drawn at the same moment are close together: look there first. */
+ * drawn at about the same time are: look there first. */
 static int64_t find_predecessor(struct queue *queue, int64_t oldest)
 {
 	struct found found;
@@ -135,26 +192,27 @@ static int64_t find_predecessor(struct queue *queue, int64_t oldest)
 	return find_highest(queue, oldest, queue->ticket);
 }
 
-/* Is there a ticket before ours?  *TICKET: the one to sleep on.  The first time, the file's hint
- * will do: after that sleep comes another search. */
+/* Is there an earlier ticket of a process that is not stopped?  *TICKET: the one to sleep on.  The
+ * first time, the file's hint will do: another search follows that sleep. */
 static bool has_predecessor(struct queue *queue, int64_t *ticket)
 {
 	int64_t last = queue->last;
-	struct found oldest;
+	struct found oldest, found;
 
 	queue->last = 0;
 	queue->search = effort_begins();
 	if (!find_ticket(queue, 0, queue->ticket, &oldest))
 		return false;
 	*ticket = last >= oldest.first ? last : find_predecessor(queue, oldest.last);
-	return !queue->hostile;
+	while (find_ticket(queue, *ticket, *ticket + 1, &found) && is_stopped(queue, &found))
+		*ticket = find_highest(queue, -1, found.start);
+	return !queue->hostile && *ticket >= 0;
 }
 
-/* The process that removes the file locks the whole of it, which takes no time, unless that process
- * is stopped right there: then we give up after two seconds, and lose the order.  (Giving up
- * earlier would lose the order whenever the machine is busy, and readers could starve a writer. For
- * the same reason one draw and two seconds in which we did not run are not enough.)  Tickets are
- * even: between any two there is room for one more. */
+/* The process that removes the file locks all of it.  That takes no time, unless the process is
+ * stopped right there: then give up after two seconds, and lose the order.  (Giving up earlier
+ * would lose the order whenever the machine is busy, and readers could starve a writer.  For the
+ * same reason, one draw and two seconds in which we did not run are not enough.) */
 static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
@@ -163,14 +221,14 @@ static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
 
 	for (int draws = 0; draws < 100 || now - began < 2 * SECOND; draws++) {
 		queue->ticket = 2 * now + (front ? 0 : QUEUE_ORDINARY);
-		if (lock_tickets(queue, F_OFD_SETLK, F_WRLCK, queue->ticket, 1) == 0) {
+		if (lock_tickets(queue, F_SETLK, F_WRLCK, queue->ticket, ticket_length(queue)) ==
+		    0) {
 			CRASH_POINT("queue.drawn");
-			/* Two replacers that read the same time could both take themselves for the
-			 * first: if there is a later ticket of their kind, each of them draws
-			 * again. */
+			/* Two replacers that read the same time could each believe to be the first:
+			 * if there is a later ticket of their kind, each draws again. */
 			if (!front || !has_ticket(queue, queue->ticket + 1, QUEUE_ORDINARY))
 				return 0;
-			lock_tickets(queue, F_OFD_SETLK, F_UNLCK, queue->ticket, 1);
+			lock_tickets(queue, F_SETLK, F_UNLCK, queue->ticket, ticket_length(queue));
 		} else if ((errno != EAGAIN && errno != EACCES) || deadline_left(deadline) == 0 ||
 			   queuefile_check(queue->fd, lock, &queue->open) != TRUSTED) {
 			break;
@@ -181,8 +239,8 @@ static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
 	return -1;
 }
 
-/* The file holds the last ticket drawn: most likely our predecessor, found without a search.  It is
- * only a hint: if too low, it costs a sleep; if it makes no sense, it is ignored.  It is our turn
+/* The file holds the last ticket drawn, most likely our predecessor's, which saves a search.  It is
+ * only a hint: if it is too low, it costs a sleep; if it is invalid, it is ignored.  It is our turn
  * when the kernel knows of no earlier ticket, whatever the file says. */
 static void exchange_hint(struct queue *queue)
 {
@@ -190,12 +248,12 @@ static void exchange_hint(struct queue *queue)
 
 	if (pread(queue->fd, &last, sizeof last, 0) == (ssize_t)sizeof last && last < queue->ticket)
 		queue->last = last;
-	/* If this fails, for want of room, the next waiter has to search. */
+	/* If this fails for lack of space, the next waiter must search. */
 	if (queue->ticket >= QUEUE_ORDINARY)
 		(void)descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0);
 }
 
-/* The number of tickets in [FROM, TO), or MOST if there are more.  A range is one, however long. */
+/* The number of tickets in [FROM, TO), but at most MOST.  A range counts as one, however long. */
 static unsigned count_tickets(struct queue *queue, int64_t from, int64_t to, unsigned most)
 {
 	struct found found;
@@ -208,9 +266,9 @@ static unsigned count_tickets(struct queue *queue, int64_t from, int64_t to, uns
 }
 
 /* Draw a ticket as one of at most queue->places.  Those that are counted draw and count one after
- * the other: if two did so at once, each could count the ticket of the other, which is then
- * refused, and a place would stay empty. Others may be stopped right there: then go on without the
- * byte after two seconds, in which a place may be lost. */
+ * the other: if two did so at once, each could count the other's ticket, which is then refused, and
+ * a place would stay empty.  Another process may be stopped right there: after two seconds go on
+ * without the byte, at the risk of losing a place. */
 static bool draw_place(struct queue *queue, const struct lock *lock,
     const struct deadline *deadline)
 {
@@ -235,15 +293,15 @@ static bool draw_place(struct queue *queue, const struct lock *lock,
 	                  queue->places &&
 	              !queue->hostile;
 	if (queue->full)
-		lock_tickets(queue, F_OFD_SETLK, F_UNLCK, queue->ticket, 1);
+		lock_tickets(queue, F_SETLK, F_UNLCK, queue->ticket, ticket_length(queue));
 	lock_tickets(queue, F_OFD_SETLK, F_UNLCK, QUEUE_ADMISSION, 1);
 	return drawn;
 }
 
-/* Q1: draw a ticket.  Nothing that can wait, but for --queue-max, stands between the open and the
- * ticket, which makes the order.  Whether the file may be used is looked at afterwards: and the
- * last process to leave may have removed it before we had our ticket.  Then draw from another one,
- * which newcomers will find. */
+/* Q1: draw a ticket.  Except with --queue-max, nothing that can wait comes between the open and the
+ * ticket, which makes the order.  Only afterwards check whether the file may be used.  The last
+ * process to leave may have removed it before we had our ticket: then draw from another file, which
+ * newcomers will find. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
@@ -261,21 +319,23 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 			continue;
 		}
 		CRASH_POINT("queue.opened");
+		carrier = queue->fd;
 		drawn = queue->places > 0 && !front
 		            ? draw_place(queue, lock, deadline)
 		            : draw_ticket(queue, lock, front, deadline) == 0;
-		no_tickets = !drawn && errno == EINVAL; /* the system has no OFD locks */
+		no_tickets = !drawn && errno == EINVAL; /* the system has no such locks */
 		trust = queuefile_check(queue->fd, lock, &queue->open);
 		if (trust == TRUSTED && queue->full)
 			return false;
 		if (trust == TRUSTED && drawn) {
 			exchange_hint(queue);
-			queue->check_at = clock_now() + SECOND;
+			queue->look_at = clock_now() + SECOND;
+			queue->seen = -1;
 			return true;
 		}
 	} while (trust != TRUSTED && close_to_retry(queue, lock, trust));
 	if (no_tickets && trust == TRUSTED)
-		queuefile_remove(lock); /* it is of use to no process */
+		queuefile_remove(lock); /* no process can use it */
 	close_queue(queue);
 	return false;
 }
@@ -283,15 +343,33 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 bool queue_has_waiter(struct queue *queue, const struct lock *lock)
 {
 	enum trust trust = queuefile_check(queue->fd, lock, &queue->open);
+	struct found found;
 
 	if (trust != TRUSTED)
 		close_to_retry(queue, lock, trust);
-	return trust == TRUSTED && has_ticket(queue, 0, INT64_MAX);
+	queue->search = effort_begins();
+	return trust == TRUSTED && find_living(queue, 0, INT64_MAX, false, &found);
 }
 
 bool queue_preceded(struct queue *queue)
 {
-	return has_ticket(queue, 0, queue->ticket);
+	struct found found;
+
+	queue->search = effort_begins();
+	return find_living(queue, 0, queue->ticket, false, &found);
+}
+
+bool queue_superseded(struct queue *queue)
+{
+	struct found found;
+
+	if (!queue->supersedes)
+		return false;
+	queue->search = effort_begins();
+	if (!find_living(queue, queue->ticket + 1, QUEUE_ADMISSION, true, &found))
+		return false;
+	queue->superseder = found.pid > 0 ? found.pid : 0;
+	return true;
 }
 
 unsigned queue_place(struct queue *queue)
@@ -308,56 +386,206 @@ bool queue_led_from_front(struct queue *queue)
 	return has_ticket(queue, 0, QUEUE_ORDINARY);
 }
 
-/* Q2: sleep on the nearest earlier ticket.  The clock decides when to check the lock itself: a
- * hostile process that moves its ticket can neither make a waiter miss that check, nor keep it
- * busy, nor have it give the lock back again and again. */
-enum turn queue_await(struct queue *queue, const struct deadline *deadline)
+/* Our predecessor has gone, and another is before us: look at it soon, but not in our first second.
+ * (Never later than planned: else a process that moves its ticket could put the look off.) */
+static void look_soon(struct queue *queue)
 {
-	static const struct timespec between_searches = {0, MILLISECOND};
-	struct error ignored;
-	int64_t before, left, check;
+	const int64_t drawn = queue->ticket % QUEUE_ORDINARY / 2;
+	int64_t soon = clock_now() + SECOND / 10;
 
-	if (clock_now() >= queue->check_at)
-		return TURN_CHECK;
-	for (unsigned woken = 1; has_predecessor(queue, &before); woken++) {
-		left = deadline_left(deadline);
-		check = queue->check_at - clock_now();
-		if (left == 0)
-			return TURN_EXPIRED;
-		if (check <= 0) {
-			/* a search by thousands each second would use up the CPU */
-			queue->last = before;
-			return TURN_CHECK;
-		}
-		if (woken % 64 == 0)
-			nanosleep(&between_searches, NULL);
-		/* If the system has no timer left, a waiter without a deadline only misses its
-		 * check. */
-		if (wakeup_set(left < check ? left : check, &ignored) != 0 && !deadline->never)
-			return TURN_BROKEN;
-		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0)
-			continue;
-		if (errno != EINTR)
-			return TURN_BROKEN;
-		queue->last = before;
-	}
-	return TURN_OURS;
+	if (soon < drawn + SECOND)
+		soon = drawn + SECOND;
+	if (soon < queue->look_at)
+		queue->look_at = soon;
 }
 
-/* Q4: give the ticket up.  Unlock it, for a close is not enough: a command at its start barrier, or
- * a placeholder, has a copy of the descriptor. */
+/* The queue's file has lost its name: a logout removes all of a user's shared memory (logind's
+ * RemoveIPC), an administrator perhaps more.  Newcomers would not find us, and readers would enter
+ * past a writer: draw the same ticket, which is a time, from the file that they find or that we
+ * make.  The old one goes when we have the new one, and wakes the next in line. */
+bool queue_follow(struct queue *queue, const struct lock *lock)
+{
+	const int old = queue->fd;
+	struct stat file;
+
+	if (fstat(old, &file) != 0 || file.st_nlink > 0)
+		return false;
+	/* --rm removes the queue with the lock's file: no newcomer comes by that name */
+	if (lock->id.entry == NULL && fstat(lock->fd, &file) == 0 && file.st_nlink == 0)
+		return false;
+	queue->fd = queuefile_open_or_create(lock, &queue->open);
+	if (queue->fd >= 0 &&
+	    lock_tickets(queue, F_SETLK, F_WRLCK, queue->ticket, ticket_length(queue)) == 0 &&
+	    queuefile_check(queue->fd, lock, &queue->open) == TRUSTED) {
+		CRASH_POINT("queue.followed");
+		close(old);
+		carrier = queue->fd;
+		queue->seen = -1;
+		return true;
+	}
+	if (queue->fd >= 0)
+		close(queue->fd);
+	queue->fd = old;
+	return false;
+}
+
+/* Q2: sleep on the nearest earlier ticket of a process that is not stopped.  The clock decides when
+ * to look again whether it is, and at the lock itself: a hostile process that moves its ticket can
+ * neither make a waiter miss that look, nor keep it busy, nor have it give the lock back again and
+ * again. */
+enum turn queue_await(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
+{
+	static const struct timespec between_searches = {0, MILLISECOND};
+	int64_t before = queue->seen, left, rest;
+	struct error ignored;
+	bool preceded;
+
+	if (clock_now() >= queue->look_at) {
+		queue_follow(queue, lock);
+		return TURN_LOOK;
+	}
+	queue->seen = -1;
+	for (unsigned woken = 0;; woken++, before = -1) {
+		preceded = before >= 0 || has_predecessor(queue, &before);
+		/* An earlier ticket may have left because its owner followed the name, and not
+		 * because its turn is over.  So look at the name after the search: who comes
+		 * before us is asked of the file that is left. */
+		if ((woken > 0 || !preceded) && queue_follow(queue, lock))
+			preceded = has_predecessor(queue, &before);
+		if (!preceded)
+			return TURN_OURS;
+		left = deadline_left(deadline);
+		rest = queue->look_at - clock_now();
+		if (left == 0)
+			return TURN_EXPIRED;
+		if (queue_superseded(queue))
+			return TURN_SUPERSEDED;
+		if (rest <= 0) {
+			queue->seen = before;
+			return TURN_LOOK;
+		}
+		if (queue->supersedes && rest > QUEUE_SUPERSEDED_PAUSE)
+			rest = QUEUE_SUPERSEDED_PAUSE;
+		if (woken % 64 == 63)
+			nanosleep(&between_searches, NULL);
+		/* If the system has no timer left, a waiter without a deadline only misses its
+		 * look. */
+		if (wakeup_set(left < rest ? left : rest, &ignored) != 0 && !deadline->never)
+			return TURN_BROKEN;
+		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0)
+			look_soon(queue);
+		else if (errno == EINTR)
+			queue->last = before;
+		else
+			return TURN_BROKEN;
+	}
+}
+
+int64_t queue_pause(struct queue *queue)
+{
+	enum { MOST = 40 };
+	int64_t from = 0, before = 0;
+	struct found found;
+
+	queue->search = effort_begins();
+	for (; before < MOST && find_ticket(queue, from, queue->ticket, &found); before++)
+		from = found.last + 1;
+	return before > 0 ? before * SECOND : SECOND;
+}
+
+/* Q4: give the ticket up, by closing the file.  The locks that we slept on must be unlocked: a
+ * command at its start barrier, or a placeholder, has a copy of the descriptor, and with it of
+ * those locks. */
 void queue_leave(struct queue *queue, const struct lock *lock)
 {
 	if (queue->fd >= 0 && queue->ticket != 0) {
-		/* If no other process has a ticket, the whole file is locked, and none can be drawn
-		 * until we unlock it. If the file was removed meanwhile, with the lock's file, its
-		 * name may be that of another queue. */
-		if (lock_tickets(queue, F_OFD_SETLK, F_WRLCK, 0, 0) == 0 &&
+		lock_tickets(queue, F_OFD_SETLK, F_UNLCK, 0, 0);
+		/* If no other process has a ticket, this locks the whole file, and none can be
+		 * drawn until we close it.  If the file was removed together with the lock's file,
+		 * its name may be another queue's by now. */
+		if (lock_tickets(queue, F_SETLK, F_WRLCK, 0, 0) == 0 &&
 		    queuefile_check(queue->fd, lock, &queue->open) == TRUSTED) {
 			CRASH_POINT("queue.alone");
 			queuefile_remove(lock);
 		}
-		lock_tickets(queue, F_OFD_SETLK, F_UNLCK, 0, 0);
 	}
 	close_queue(queue);
+}
+
+/* ---- for --who ---- */
+
+enum { TICKETS_MOST = 4096 };
+
+void tickets_add(struct tickets *tickets, int64_t number, pid_t pid)
+{
+	size_t i = tickets->count;
+
+	if (tickets->list == NULL)
+		tickets->list = calloc(TICKETS_MOST, sizeof *tickets->list);
+	tickets->failed = tickets->list == NULL;
+	while (i > 0 && tickets->list[i - 1].number > number)
+		i--;
+	if (tickets->failed || tickets->count == TICKETS_MOST || number >= QUEUE_ADMISSION ||
+	    (i > 0 && tickets->list[i - 1].number == number))
+		return;
+	memmove(&tickets->list[i + 1], &tickets->list[i],
+	    (tickets->count - i) * sizeof *tickets->list);
+	tickets->list[i] = (struct ticket){number, pid, false};
+	tickets->count++;
+}
+
+/* Add the tickets in [FROM, TO).  DEPTH: of this call.  The kernel gives them in the order in which
+ * they were drawn, which is mostly that of their numbers. */
+static void list_tickets(struct tickets *tickets, int fd, int64_t from, int64_t to, size_t depth,
+    struct allowance *limit)
+{
+	struct flock probe;
+
+	while (from < to && tickets->count + depth < TICKETS_MOST && !allowance_spent(limit)) {
+		probe = (struct flock){
+		    .l_type = F_RDLCK,
+		    .l_whence = SEEK_SET,
+		    .l_start = (off_t)from,
+		    .l_len = (off_t)(to - from),
+		};
+		/* F_GETLK would leave out our own */
+		if (fcntl(fd, F_OFD_GETLK, &probe) != 0 || probe.l_type == F_UNLCK)
+			return;
+		list_tickets(tickets, fd, from, probe.l_start, depth + 1, limit);
+		if (probe.l_len == 1 || probe.l_len == 2)
+			tickets_add(tickets, probe.l_start, probe.l_pid > 0 ? probe.l_pid : 0);
+		from = probe.l_len > 0 ? probe.l_start + probe.l_len : to;
+	}
+}
+
+int queue_list(struct tickets *tickets, const char path[QUEUE_PATH_SIZE], struct allowance *limit)
+{
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat file, ours;
+	bool is_ours;
+
+	*tickets = (struct tickets){0};
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	/* In a child that has closed its descriptors, FD may have the carrier's number. */
+	is_ours = carrier >= 0 && carrier != fd && fstat(carrier, &ours) == 0 &&
+	          fstat(fd, &file) == 0 && same_file(identity_of(&ours), identity_of(&file));
+	close(fd);
+	fd = is_ours ? carrier : open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	list_tickets(tickets, fd, 0, QUEUE_ADMISSION, 0, limit);
+	if (!is_ours)
+		close(fd);
+	for (size_t i = 0; i < tickets->count && !process_numbers_ours(); i++)
+		tickets->list[i].pid = 0;
+	return 0;
+}
+
+bool tickets_include(const struct tickets *tickets, pid_t pid)
+{
+	for (size_t i = 0; i < tickets->count; i++)
+		if (tickets->list[i].pid == pid)
+			return true;
+	return false;
 }

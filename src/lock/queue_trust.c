@@ -10,25 +10,25 @@
 #include <unistd.h>
 
 #include "lock/queue_trust.h"
+#include "report/text.h"
 #include "sys/deadline.h"
 #include "sys/files.h"
 
-/* Not inherited: a ticket must end with its owner. */
+/* O_CLOEXEC: a ticket must end with its owner. */
 #define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
-/* In the directory of shm_open(), which itself makes more system calls. */
+/* In the directory of shm_open(3), which makes more system calls. */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 {
-	unsigned long long parts[] = {lock->id.device, lock->id.inode, 14695981039346656037ull};
+	const char *entry = lock->id.entry;
+	const unsigned long long parts[] = {lock->id.file.device, lock->id.file.inode,
+	    entry == NULL ? 0 : text_hash(entry)};
 	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock");
 	int shift;
 
-	/* Two locks made of files whose names have one hash share a queue, which costs order
-	 * only. */
-	for (const char *byte = lock->id.entry; byte != NULL && *byte != '\0'; byte++)
-		parts[2] = (parts[2] ^ (unsigned char)*byte) * 1099511628211ull;
-	/* in hexadecimal, without stdio */
-	for (int i = 0; i < (lock->id.entry == NULL ? 2 : 3); i++) {
+	/* Two names with the same hash share a queue, which costs order only.  In hexadecimal,
+	 * without stdio. */
+	for (int i = 0; i < (entry == NULL ? 2 : 3); i++) {
 		*at++ = '-';
 		for (shift = 60; shift > 0 && parts[i] >> shift == 0;)
 			shift -= 4;
@@ -38,19 +38,20 @@ void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 	*at = '\0';
 }
 
-/* Reduce OPEN to the processes that can pass DIRECTORY. */
-static void narrow(struct openness *open, const struct stat *directory)
+/* Restrict OPENNESS to the processes that can pass DIRECTORY. */
+static void narrow(struct openness *openness, const struct stat *directory)
 {
 	bool others = (directory->st_mode & S_IXOTH) != 0;
 	bool members = (directory->st_mode & S_IXGRP) != 0;
 
-	if (open->mode == 0666 && !others)
-		*open = (struct openness){true, members ? 0660 : 0600, directory->st_gid};
-	else if (open->mode == 0660 && !(directory->st_gid == open->group ? members : others))
-		open->mode = 0600;
+	if (openness->mode == 0666 && !others)
+		*openness = (struct openness){true, members ? 0660 : 0600, directory->st_gid};
+	else if (openness->mode == 0660 &&
+		 !(directory->st_gid == openness->group ? members : others))
+		openness->mode = 0600;
 }
 
-/* The path of the lock, or of its directory, as the kernel knows it; false: none leads there. */
+/* The path of the lock, or of its directory, as the kernel knows it; false: no path leads there. */
 static bool find_path(const struct lock *lock, char path[PATH_MAX])
 {
 	char self[32];
@@ -63,60 +64,60 @@ static bool find_path(const struct lock *lock, char path[PATH_MAX])
 	if (length <= 0)
 		return false;
 	path[length] = '\0';
-	return path[0] == '/' && stat(path, &found) == 0 && found.st_dev == lock->id.device &&
-	       found.st_ino == lock->id.inode;
+	return path[0] == '/' && stat(path, &found) == 0 && lock_is_on(lock, &found);
 }
 
-/* Q7: how open may the queue be? As open as the lock, and as the directories above it. */
-static void look_how_open(struct openness *open, const struct lock *lock)
+/* Q7: how open may the queue be?  As open as the lock and the directories above it. */
+static void look_how_open(struct openness *openness, const struct lock *lock)
 {
 	char path[PATH_MAX], *slash;
 	struct stat directory;
 
-	if (open->known)
+	if (openness->known)
 		return;
-	*open = (struct openness){true, 0600, lock->id.group};
+	*openness = (struct openness){true, 0600, lock->id.group};
 	if ((lock->id.permissions & (S_IROTH | S_IWOTH)) != 0)
-		open->mode = 0666;
+		openness->mode = 0666;
 	else if ((lock->id.permissions & (S_IRGRP | S_IWGRP)) != 0)
-		open->mode = 0660;
-	if (open->mode != 0600 && !find_path(lock, path))
-		open->mode = 0600;
-	while (open->mode != 0600 && (slash = strrchr(path, '/')) != NULL) {
+		openness->mode = 0660;
+	if (openness->mode != 0600 && !find_path(lock, path))
+		openness->mode = 0600;
+	while (openness->mode != 0600 && (slash = strrchr(path, '/')) != NULL) {
 		*slash = '\0';
 		if (stat(slash == path ? "/" : path, &directory) != 0)
-			open->mode = 0600;
+			openness->mode = 0600;
 		else
-			narrow(open, &directory);
+			narrow(openness, &directory);
 	}
 }
 
 /* A process that can open the queue, but not the lock, could delay the waiters. */
-static bool is_wider(const struct stat *file, const struct openness *open)
+static bool is_wider(const struct stat *file, const struct openness *openness)
 {
-	if (open->mode == 0666)
+	if (openness->mode == 0666)
 		return false;
 	return (file->st_mode & S_IRWXO) != 0 ||
 	       ((file->st_mode & S_IRWXG) != 0 &&
-		   (open->mode != 0660 || file->st_gid != open->group));
+		   (openness->mode != 0660 || file->st_gid != openness->group));
 }
 
-/* Only a member of a group, or root, can give a file to it. */
+/* Only root, or a member of a group, can give a file to it. */
 static bool is_made_by_ours(const struct stat *file, const struct lock *lock,
-    const struct openness *open)
+    const struct openness *openness)
 {
 	return file->st_uid == 0 || file->st_uid == lock->id.owner || file->st_uid == geteuid() ||
-	       open->mode == 0666 || (open->mode == 0660 && file->st_gid == open->group);
+	       openness->mode == 0666 ||
+	       (openness->mode == 0660 && file->st_gid == openness->group);
 }
 
-/* Q8: is it that open, and of a user of the lock? */
-enum trust queuefile_check(int fd, const struct lock *lock, struct openness *open)
+/* Q8: is it no more open than that, and made by a user of the lock? */
+enum trust queuefile_check(int fd, const struct lock *lock, struct openness *openness)
 {
 	struct stat file;
 
-	look_how_open(open, lock);
+	look_how_open(openness, lock);
 	if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1 ||
-	    is_wider(&file, open) || !is_made_by_ours(&file, lock, open))
+	    is_wider(&file, openness) || !is_made_by_ours(&file, lock, openness))
 		return NOT_TRUSTED;
 	return file.st_nlink == 1 ? TRUSTED : REMOVED;
 }
@@ -126,18 +127,18 @@ static int open_queuefile(const char *path, int flags)
 	return openat(AT_FDCWD, path, QUEUE_FLAGS | flags, 0600);
 }
 
-/* Root gives the queue to the lock's owner, which then can remove it. */
-static int set_mode(int fd, const struct lock *lock, struct openness *open)
+/* Root gives the queue to the lock's owner, who can then remove it. */
+static int set_mode(int fd, const struct lock *lock, struct openness *openness)
 {
 	mode_t mode;
 
 	if (fd < 0)
 		return -1;
-	look_how_open(open, lock);
-	mode = open->mode;
-	if (mode == 0660 && fchown(fd, (uid_t)-1, open->group) != 0)
+	look_how_open(openness, lock);
+	mode = openness->mode;
+	if (mode == 0660 && fchown(fd, (uid_t)-1, openness->group) != 0)
 		mode = 0600;
-	if (geteuid() == 0) /* a queue that stays root's is trusted as well */
+	if (geteuid() == 0) /* if this fails it stays root's, and is trusted, too */
 		(void)!fchown(fd, lock->id.owner, (gid_t)-1);
 	if (fchmod(fd, mode) == 0)
 		return fd;
@@ -145,11 +146,11 @@ static int set_mode(int fd, const struct lock *lock, struct openness *open)
 	return -1;
 }
 
-/* The file gets its mode before its name: a user that cannot open it yet would wait outside of the
- * queue, and if we died in between, no other user could ever open it. */
-static int create_queuefile(const char *path, const struct lock *lock, struct openness *open)
+/* The file gets its mode before its name.  Otherwise a user that cannot open it yet would wait
+ * outside the queue; and if we died in between, no other user could ever open it. */
+static int create_queuefile(const char *path, const struct lock *lock, struct openness *openness)
 {
-	int fd = set_mode(open_queuefile(QUEUE_DIRECTORY, O_TMPFILE), lock, open), errnum;
+	int fd = set_mode(open_queuefile(QUEUE_DIRECTORY, O_TMPFILE), lock, openness), errnum;
 	char self[32];
 
 	if (fd >= 0) {
@@ -162,7 +163,7 @@ static int create_queuefile(const char *path, const struct lock *lock, struct op
 		if (errnum == EEXIST)
 			return -1;
 	}
-	return set_mode(open_queuefile(path, O_CREAT | O_EXCL), lock, open);
+	return set_mode(open_queuefile(path, O_CREAT | O_EXCL), lock, openness);
 }
 
 int queuefile_open(const struct lock *lock)
@@ -173,16 +174,16 @@ int queuefile_open(const struct lock *lock)
 	return descriptor_above_standard(open_queuefile(path, 0));
 }
 
-int queuefile_open_or_create(const struct lock *lock, struct openness *open)
+int queuefile_open_or_create(const struct lock *lock, struct openness *openness)
 {
 	char path[QUEUE_PATH_SIZE];
 	int fd;
 
 	queuefile_path(lock, path);
-	do { /* between the two, another waiter may make it, or the last one remove it */
+	do { /* in between, another waiter may create it, or the last one remove it */
 		fd = open_queuefile(path, 0);
 		if (fd < 0 && errno == ENOENT)
-			fd = create_queuefile(path, lock, open);
+			fd = create_queuefile(path, lock, openness);
 	} while (fd < 0 && errno == EEXIST);
 	return descriptor_above_standard(fd);
 }
@@ -195,7 +196,7 @@ int queuefile_remove(const struct lock *lock)
 	return unlink(path);
 }
 
-/* A directory that is not empty is only moved: what another user has put into it is not ours to
+/* A directory that is not empty is only moved: what another user put into it is not ours to
  * delete. */
 int queuefile_clear(const struct lock *lock)
 {

@@ -15,8 +15,8 @@
 
 enum { QUEUE_PATH_SIZE = 96 };
 
-/* The processes that can open a lock, and so its queue: of all users (0666), of GROUP (0660), or of
- * the lock's owner (0600).  It is looked up once: zero, then known. */
+/* Who can open a lock, and so its queue: all users (0666), GROUP (0660), or only the lock's owner
+ * (0600).  Zero until it is looked up, once. */
 struct openness {
 	bool known;
 	mode_t mode;
@@ -25,29 +25,30 @@ struct openness {
 
 enum trust {
 	TRUSTED,
-	REMOVED, /* trusted, but without a name: newcomers do not find it */
+	REMOVED, /* trusted, but it has no name any more: newcomers do not find it */
 	NOT_TRUSTED
 };
 
-/* Put the path of LOCK's queue file into PATH, whether the file exists or not.  A write lock on its
- * byte N is ticket N: twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, and
- * QUEUE_ORDINARY more unless it comes first (--first, --replace). */
+/* Put the path of LOCK's queue file into PATH, whether or not the file exists.  A write lock on its
+ * byte N is ticket N: twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, plus
+ * QUEUE_ORDINARY unless it comes first (--first, --replace). */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
 
-/* Open LOCK's queue file.  Returns a descriptor, or -1 with errno set: ENOENT, there is none. */
+/* Open LOCK's queue file.  Returns a descriptor, or -1 with errno set; ENOENT: it does not
+ * exist. */
 int queuefile_open(const struct lock *lock);
 
-/* Open it, or make it, OPEN as LOCK is.  Returns a descriptor, or -1 with errno set. */
-int queuefile_open_or_create(const struct lock *lock, struct openness *open);
+/* Open or create it, as open as LOCK is.  Returns a descriptor, or -1 with errno set. */
+int queuefile_open_or_create(const struct lock *lock, struct openness *openness);
 
 /* May FD, open as LOCK's queue file, be used? */
-enum trust queuefile_check(int fd, const struct lock *lock, struct openness *open);
+enum trust queuefile_check(int fd, const struct lock *lock, struct openness *openness);
 
 /* Remove the name of LOCK's queue file.  Returns 0, or -1 with errno set. */
 int queuefile_remove(const struct lock *lock);
 
-/* Remove from LOCK's queue's name whatever is there, a link and a directory as well.  Returns 0, or
- * -1 with errno set: most likely another user put it there. */
+/* Remove whatever has the name of LOCK's queue file, even a link or a directory.  Returns 0, or -1
+ * with errno set: most likely, another user put it there. */
 int queuefile_clear(const struct lock *lock);
 
 #endif

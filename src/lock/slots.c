@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel lets a caller sleep on one lock, not on whichever of N comes free first.  So the head
- * of the queue sleeps on one slot, is woken when any descriptor of the lock's file is closed, which
- * is how a holder ends, and then tries all slots. */
+/* The kernel lets a process sleep on one lock, not on the first of N that becomes free.  So the
+ * head of the queue sleeps on one slot, is woken when any descriptor of the lock's file is closed,
+ * which is how a holder ends, and then tries all slots. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -18,11 +18,11 @@
 #include "sys/memory.h"
 #include "sys/signals.h"
 
-/* An inotify descriptor, or -1.  It stays open until we end: the kernel takes up to twenty
+/* An inotify descriptor, or -1.  It stays open to the end: the kernel takes up to twenty
  * milliseconds to close it. */
 static int closes = -1;
 
-static bool is_held(const struct lock *lock, unsigned slot)
+bool slots_has(const struct lock *lock, unsigned slot)
 {
 	return lock->kernel.slots.count > 0 &&
 	       (lock->kernel.slots.bits[slot / 8] >> slot % 8 & 1) != 0;
@@ -47,7 +47,7 @@ bool slots_collects(const struct lock *lock)
 	return lock->spec->take > 1;
 }
 
-/* Take what is free of the slots that we lack. */
+/* Take as many free slots as we still need. */
 static enum outcome try_slots(struct lock *lock, struct error *error)
 {
 	const unsigned wanted = slots_collects(lock) ? lock->spec->take : 1;
@@ -58,7 +58,7 @@ static enum outcome try_slots(struct lock *lock, struct error *error)
 		return error_set(error, ERROR_SYSTEM, "no memory for %u slots", lock->spec->slots);
 	for (unsigned slot = 0; slot < lock->spec->slots && lock->kernel.slots.count < wanted;
 	     slot++) {
-		if (is_held(lock, slot))
+		if (slots_has(lock, slot))
 			continue;
 		outcome = lock->spec->method->take_slot(lock, slot, TRY, error);
 		if (outcome == TAKEN)
@@ -69,7 +69,7 @@ static enum outcome try_slots(struct lock *lock, struct error *error)
 	return lock->kernel.slots.count == wanted ? TAKEN : BUSY;
 }
 
-/* A caller's descriptor gets no second slot.  Of several, all or none. */
+/* A caller's descriptor that holds a slot gets no second one.  With --take, all or none. */
 enum outcome slots_try(struct lock *lock, struct error *error)
 {
 	enum outcome outcome;
@@ -102,13 +102,14 @@ enum outcome slots_try_past_collector(struct lock *lock, struct error *error)
 	return outcome;
 }
 
-/* A caller's descriptor may carry the bytes of several slots, from an earlier lock of the range. */
+/* With a range, a caller's descriptor may carry the bytes of several slots, from an earlier
+ * lock. */
 void slots_drop(struct lock *lock)
 {
-	bool all = lock->spec->name == NULL && (lock->spec->method->can & CAN_RANGE) != 0;
+	bool all = lock->spec->name == NULL && lock_can(lock, CAN_RANGE);
 
 	for (unsigned slot = 0; slot < lock->spec->slots; slot++)
-		if (all || lock->slot == (int)slot || is_held(lock, slot))
+		if (all || lock->slot == (int)slot || slots_has(lock, slot))
 			lock->spec->method->drop_slot(lock, slot);
 	lock->slot = -1;
 	lock->kernel.slots.count = 0;
@@ -120,13 +121,13 @@ const char *slots_text(const struct lock *lock)
 	char *text = memory_lasting(size + 1);
 
 	for (unsigned slot = 0; text != NULL && slot < lock->spec->slots; slot++)
-		if (is_held(lock, slot))
+		if (slots_has(lock, slot))
 			used += (size_t)snprintf(text + used, size + 1 - used, "%s%u",
 			    used == 0 ? "" : ",", slot);
 	return text;
 }
 
-/* Let CLOSES tell when a descriptor of LOCK's file is closed.  Returns the watch, or -1. */
+/* Have CLOSES report when a descriptor of LOCK's file is closed.  Returns the watch, or -1. */
 static int watch_closes(const struct lock *lock)
 {
 	char path[40];
@@ -139,8 +140,8 @@ static int watch_closes(const struct lock *lock)
 	return inotify_add_watch(closes, path, IN_CLOSE);
 }
 
-/* Was a descriptor closed?  If so, its slot is unlocked within the pause, which also bounds our
- * work if another process opens and closes the file all the time. */
+/* Was a descriptor closed?  Its slot is unlocked within this pause, which also limits our work if
+ * another process opens and closes the file all the time. */
 static bool was_closed(void)
 {
 	static const struct timespec until_unlocked = {0, MILLISECOND / 2};
@@ -156,8 +157,8 @@ static bool was_closed(void)
 	return closed;
 }
 
-/* The first in the queue is the only one that collects; where there is no queue, this makes it the
- * only one. */
+/* The head of the queue is the only one that collects; where there is no queue, this makes it
+ * so. */
 static enum outcome become_collector(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -171,14 +172,15 @@ static enum outcome become_collector(struct lock *lock, const struct deadline *d
 	return outcome;
 }
 
-/* Take what is free; if that is not enough, sleep on the next slot from *SLOT on that we lack. */
+/* Take what is free.  If that is not enough, sleep on the next slot from *SLOT on that we do not
+ * hold. */
 static enum outcome sleep_on_slot(struct lock *lock, unsigned *slot, struct error *error)
 {
 	enum outcome outcome = try_slots(lock, error);
 
 	if (outcome != BUSY)
 		return outcome;
-	while (is_held(lock, *slot))
+	while (slots_has(lock, *slot))
 		*slot = (*slot + 1) % lock->spec->slots;
 	outcome = lock->spec->method->take_slot(lock, *slot, SLEEP, error);
 	if (outcome != TAKEN)
@@ -187,10 +189,10 @@ static enum outcome sleep_on_slot(struct lock *lock, unsigned *slot, struct erro
 	return try_slots(lock, error);
 }
 
-/* As long as it tells, a descriptor that is closed ends the sleep.  A holder that ends otherwise
- * (-u), or on another machine, is found by the timer, in steps that double up to a second.  What
- * has been collected is kept meanwhile, but for half a second at most: a holder's child may wait
- * for a slot, past the queue, and the holder for its child. */
+/* A descriptor that is closed ends the sleep, where inotify works.  The timer, in steps that double
+ * up to a second, finds a holder that ends otherwise (-u) or on another machine.  What has been
+ * collected is kept for half a second at most: a holder's child may wait for a slot, past the
+ * queue, and the holder for its child. */
 static enum outcome await_slots(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -217,7 +219,7 @@ static enum outcome await_slots(struct lock *lock, const struct deadline *deadli
 			fcntl(closes, F_SETFL, O_NONBLOCK | O_ASYNC);
 		outcome = sleep_on_slot(lock, &slot, error);
 		if (watch >= 0)
-			/* before wakeup_off(): its signal would end us */
+			/* before wakeup_off(): the signal would end this process */
 			fcntl(closes, F_SETFL, O_NONBLOCK);
 		if (watch >= 0 && was_closed())
 			step = MILLISECOND;

@@ -9,25 +9,28 @@
 
 #include "lock/lock.h"
 
-/* Take the first free slot of LOCK, or as many as it is to take, and set LOCK->slot and
+/* Take the first free slot of LOCK, or as many as --take asks for, and set LOCK->slot and
  * LOCK->kernel.slots.  BUSY: too few are free, and none is taken. */
 enum outcome slots_try(struct lock *lock, struct error *error);
 
-/* The same, whether or not another process collects slots (--take): for a caller that does not
- * wait, and so cannot deadlock with it. */
+/* The same even if another process collects slots (--take), for a caller that does not wait, and so
+ * cannot deadlock with it. */
 enum outcome slots_try_past_collector(struct lock *lock, struct error *error);
 
-/* Sleep until a slot is free, and take it; of several, take each as soon as it is free.  BUSY when
- * DEADLINE has passed: what has been collected has to be dropped. */
+/* Sleep until a slot is free, and take it; with --take, take each as soon as it is free.  BUSY when
+ * DEADLINE has passed: the caller must drop what was collected. */
 enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, struct error *error);
+
+/* Is SLOT one of those that LOCK has?  False of a slot that a caller's descriptor brought along. */
+bool slots_has(const struct lock *lock, unsigned slot);
 
 /* Is LOCK to have several slots (--take)?  Then its first waiter collects them. */
 bool slots_collects(const struct lock *lock);
 
-/* Unlock the slots, if there are any. */
+/* Unlock the slots that LOCK holds, if any. */
 void slots_drop(struct lock *lock);
 
-/* "0,3": the slots that LOCK holds; NULL without memory.  It lasts until the process ends. */
+/* "0,3": the slots that LOCK holds; NULL without memory.  The text lasts as long as the process. */
 const char *slots_text(const struct lock *lock);
 
 #endif

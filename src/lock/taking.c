@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <time.h>
 
 #include "lock/attempt.h"
 #include "lock/conversion.h"
@@ -13,31 +12,41 @@
 #include "sys/crash_points.h"
 #include "sys/memory.h"
 #include "sys/signals.h"
+#include "sys/waiting.h"
 
 /* ---- what the phases have in common ---- */
 
-/* Tell the caller STEP, and go on with PHASE after its answer. */
-static enum phase ask(struct taking *taking, enum step step, enum phase phase)
+/* Return STEP to the caller, and go on with PHASE after its answer. */
+static enum phase taking_ask(struct taking *taking, enum step step, enum phase phase)
 {
 	taking->step = step;
 	taking->resume = phase;
 	return PHASE_ANSWER;
 }
 
-/* The attempt at the lock has come to OUTCOME.  If the record needs the command's process, this
- * phase makes the attempt once more. */
+/* The attempt at the lock ends with OUTCOME.  If the record needs the command's process, the same
+ * phase makes the attempt again. */
 static enum phase end_with(struct taking *taking, enum outcome outcome)
 {
 	if (outcome == NEEDS_CHILD)
-		return ask(taking, STEP_NEEDS_CHILD, taking->phase);
+		return taking_ask(taking, STEP_NEEDS_CHILD, taking->phase);
 	taking->outcome = outcome;
 	return PHASE_END;
 }
 
-/* Q3: is there an earlier ticket?  With the lock and the ticket in hand: if an earlier ticket has
- * been drawn meanwhile (--replace), the lock belongs to that ticket's owner, which sees by our
- * ticket that the lock is only in transit, and does not stop us for it.  So our ticket is given up
- * after this check, not before. */
+/* Let LOCK go again, under which no command has run. */
+static void give_back(struct lock *lock)
+{
+	attempt_drop(lock);
+	CRASH_POINT("lock.given-back");
+	lock->end.lost = false; /* it does not count */
+	lock->end.stuck = 0;
+}
+
+/* Q3: is there an earlier ticket of a process that is not stopped?  With the lock and the ticket in
+ * hand: if an earlier ticket has been drawn meanwhile (--replace), the lock belongs to that
+ * ticket's owner, which sees by our ticket that the lock is only in transit, and does not stop us
+ * for it.  So our ticket is given up after this check, not before. */
 static bool yield_to_earlier(struct taking *taking)
 {
 	struct lock *lock = taking->lock;
@@ -45,11 +54,22 @@ static bool yield_to_earlier(struct taking *taking)
 	CRASH_POINT("lock.transit");
 	if (!queue_preceded(&taking->queue))
 		return false;
-	attempt_drop(lock);
-	CRASH_POINT("lock.given-back");
-	lock->end.lost = false; /* it does not count: no command has run */
-	lock->end.stuck = 0;
+	give_back(lock);
 	return true;
+}
+
+/* A later waiter with --supersede has taken our place.  We may hold LOCK already: it goes back, as
+ * with yield_to_earlier(), before our ticket is given up. */
+static enum phase give_way(struct taking *taking, bool taken)
+{
+	struct lock *lock = taking->lock;
+
+	CRASH_POINT("lock.superseded");
+	if (taken)
+		give_back(lock);
+	lock->busy = BUSY_SUPERSEDED;
+	lock->place.superseded_by = taking->queue.superseder;
+	return end_with(taking, BUSY);
 }
 
 /* The name has moved on, time and again.  Whatever process moves it, -w is kept, and -n ends: BUSY,
@@ -57,20 +77,18 @@ static bool yield_to_earlier(struct taking *taking)
 static enum outcome after_moves(struct taking *taking)
 {
 	enum { OFTEN = 100 };
-	static const struct timespec for_others = {0, MILLISECOND};
 	const struct wait_options *wait = taking->wait;
 
 	if (++taking->moves < OFTEN)
 		return AGAIN;
-	nanosleep(&for_others, NULL);
+	nap(MILLISECOND);
 	if (!wait->try_once && deadline_left(&wait->deadline) > 0)
 		return AGAIN;
 	taking->lock->busy = busy_within(wait);
 	return BUSY;
 }
 
-/* The taking has come to OUTCOME, other than TAKEN: release what there is.  AGAIN: from the
- * start. */
+/* The taking has come to OUTCOME, other than TAKEN: release everything.  AGAIN: start over. */
 static enum phase start_over_or_end(struct taking *taking, enum outcome outcome)
 {
 	lockset_release(taking->locks, taking->count);
@@ -78,21 +96,19 @@ static enum phase start_over_or_end(struct taking *taking, enum outcome outcome)
 		outcome = after_moves(taking);
 	if (outcome == AGAIN)
 		return PHASE_OPEN;
-	/* The holder is looked for, and stopped, while the lock is not open here. */
+	/* --toggle looks for the holder, and stops it, while the lock is not open here */
 	if (outcome == BUSY && taking->wait->preempt == PREEMPT_TOGGLE)
-		return ask(taking, STEP_HELD, PHASE_OPEN);
-	return ask(taking, outcome == BUSY ? STEP_BUSY : STEP_FAILED, PHASE_END);
+		return taking_ask(taking, STEP_HELD, PHASE_OPEN);
+	return taking_ask(taking, outcome == BUSY ? STEP_BUSY : STEP_FAILED, PHASE_END);
 }
 
 /* ---- PHASE_OPEN ---- */
 
-/* The file may have a lease on it (fcntl(2), Samba): the open has told the holder of the lease, and
- * the kernel ends the lease in its time. */
+/* The file may have a lease on it (fcntl(2), Samba).  The open has told the lease's holder, and the
+ * kernel breaks the lease after a while. */
 static enum outcome open_in_time(struct lock *lock, const struct wait_options *wait,
     struct error *error)
 {
-	static const struct timespec between_opens = {0, 20 * MILLISECOND};
-
 	lock->slot = -1;
 	lock->kernel.slots.count = 0;
 	lock->end = (struct lock_end){0};
@@ -101,15 +117,15 @@ static enum outcome open_in_time(struct lock *lock, const struct wait_options *w
 			return FAILED;
 		lock->busy = busy_within(wait);
 		if (wait->try_once || deadline_left(&wait->deadline) == 0) {
-			error->kind = ERROR_NONE; /* it might have been had by waiting longer */
+			error->kind = ERROR_NONE; /* waiting longer might have helped */
 			return BUSY;
 		}
-		nanosleep(&between_opens, NULL);
+		nap(20 * MILLISECOND);
 	}
 	return TAKEN;
 }
 
-/* Several locks: open them all, and find the order in which to take them. */
+/* Several locks: open them all, and sort them into the order in which to take them. */
 static enum outcome open_all(struct taking *taking, struct error *error)
 {
 	enum outcome outcome = TAKEN;
@@ -118,7 +134,7 @@ static enum outcome open_all(struct taking *taking, struct error *error)
 	if (taking->order == &taking->single)
 		taking->order = memory_lasting(taking->count * sizeof(struct lock *));
 	if (taking->order == NULL)
-		return error_plain(error, ERROR_SYSTEM, "no memory");
+		return error_plain(error, ERROR_SYSTEM, "out of memory");
 
 	for (unsigned i = 0; i < taking->count; i++)
 		taking->locks[i].fd = -1;
@@ -165,7 +181,7 @@ static enum phase ask_server(struct taking *taking, struct error *error)
 	}
 	outcome = lock->spec->method->ask(lock, taking->wait, error);
 	if (outcome == WAITS)
-		return ask(taking, STEP_WAITS, PHASE_ASK_SERVER);
+		return taking_ask(taking, STEP_WAITS, PHASE_ASK_SERVER);
 	return end_with(taking, outcome);
 }
 
@@ -180,11 +196,13 @@ static enum phase try_first(struct taking *taking, struct error *error)
 	lock->busy = busy_within(wait);
 	taking->queue = (struct queue){
 	    .fd = -1,
-	    /* A lock that is opened again keeps the place that it has had. */
+	    /* admitted once: do not count this waiter again */
 	    .places = lock->place.admitted ? 0 : wait->places,
+	    .supersedes = wait->supersede,
 	};
 	taking->joined = false;
 	taking->checks = 0;
+	taking->sleepers = 0;
 
 	queue_open(&taking->queue, lock);
 	lock->place.queued = taking->queue.fd >= 0;
@@ -201,15 +219,15 @@ static enum phase try_first(struct taking *taking, struct error *error)
 static enum outcome take_at_once(struct lock *lock, struct error *error)
 {
 	static const struct checks checks = {8, 7 * MILLISECOND, 10 * MILLISECOND, false};
-	enum life life;
+	bool sleeper;
 
 	if (held_read(lock).mode != HELD_NONE)
 		return BUSY;
-	return attempt_deserted(lock, &checks, NULL, &life, error);
+	return attempt_deserted(lock, &checks, NULL, &sleeper, error);
 }
 
-/* Without tickets we may just try.  With tickets, too, in case their processes are stopped, or wait
- * for other parts of the file. */
+/* If nobody waits but stopped processes, just try.  Others may be frozen or hostile, or wait for
+ * other parts of the file: so a deserted lock is taken all the same. */
 static enum phase try_past_queue(struct taking *taking, struct error *error)
 {
 	struct lock *lock = taking->lock;
@@ -231,13 +249,13 @@ static enum phase begin_wait(struct taking *taking)
 
 	lock->place.admitted = lock->place.admitted || taking->joined;
 	lock->place.unordered = !taking->joined || taking->queue.hostile;
-	return ask(taking, STEP_WAITS, PHASE_CONVERT);
+	return taking_ask(taking, STEP_WAITS, PHASE_CONVERT);
 }
 
-/* The ticket first: all that may take time, or that only a wait needs, comes after it.  A caller
- * that skips the queue still draws a ticket, so that later waiters queue behind it, and a writer
+/* The ticket first: everything that may take time, or that only a wait needs, comes after it.  A
+ * caller that skips the queue draws a ticket, too: so later waiters queue behind it, and a writer
  * gets in among readers. */
-static enum phase join(struct taking *taking)
+static enum phase taking_join(struct taking *taking)
 {
 	const struct wait_options *wait = taking->wait;
 	const bool in_front = wait->first || wait->preempt == PREEMPT_REPLACE;
@@ -256,7 +274,7 @@ static enum phase join(struct taking *taking)
 	return tried ? begin_wait(taking) : PHASE_TRY_IN_TURN;
 }
 
-/* The first try, where a queue was found. */
+/* The first try, if there was a queue. */
 static enum phase try_in_turn(struct taking *taking, struct error *error)
 {
 	struct lock *lock = taking->lock;
@@ -279,7 +297,7 @@ static enum phase try_in_turn(struct taking *taking, struct error *error)
 
 /* ---- the wait ---- */
 
-/* With our ticket, behind the earlier ones? */
+/* Do we wait with our ticket, behind the earlier ones? */
 static bool is_in_line(const struct taking *taking)
 {
 	return taking->joined && !taking->skips && taking->when_busy != WAIT_PAST_QUEUE;
@@ -301,39 +319,37 @@ static enum phase convert(struct taking *taking, struct error *error)
 	return is_in_line(taking) ? PHASE_LINE : PHASE_HEAD;
 }
 
-/* The tickets before ours may be those of stopped processes, or of one that only wants to hold the
- * others up.  On a busy machine, a living queue of short commands has its lock free most of the
- * time, while the next waiter wakes up: so there are many checks, over a time that is long enough
- * for it. */
+/* The tickets before ours may belong to processes that do not come although they are not stopped,
+ * or to one that only wants to hold the others up.  On a busy machine, a living queue of short
+ * commands has its lock free most of the time, while the next waiter wakes up: so check many times,
+ * over a time long enough for that. */
 static enum outcome take_deserted(struct taking *taking, struct error *error)
 {
-	static const struct checks first = {50, 22 * SECOND / 100, SECOND / 2, true};
-	static const struct checks next = {25, 12 * SECOND / 100, SECOND / 2, true};
-	/* A replacer (--replace) leaves a lock free for as long as it looks for the holder. */
+	static const struct checks usual = {50, 22 * SECOND / 100, SECOND / 2, true};
+	/* a replacer (--replace) leaves a lock free while it looks for the holder */
 	static const struct checks behind_replacer = {50, 62 * SECOND / 100, SECOND / 2, true};
 	struct queue *queue = &taking->queue;
-	const struct checks *checks = &first;
-	enum life life = LIFE_HOLDER;
-	enum outcome outcome = BUSY;
-	int64_t pause = 9 * SECOND / 10;
+	struct lock *lock = taking->lock;
+	const struct checks *checks;
+	enum outcome outcome = lock->spec->method->idle(lock, error);
+	bool sleeper = false;
+	int64_t pause;
 
-	if (queue->lost_race)
-		checks = &next;
-	else if (queue_led_from_front(queue))
-		checks = &behind_replacer;
-	if (deadline_left(&taking->wait->deadline) > checks->spell)
-		outcome = attempt_deserted(taking->lock, checks, queue, &life, error);
+	if (outcome == TAKEN) {
+		checks = queue_led_from_front(queue) ? &behind_replacer : &usual;
+		outcome = deadline_left(&taking->wait->deadline) <= checks->spell
+		              ? BUSY
+		              : attempt_deserted(lock, checks, queue, &sleeper, error);
+	}
 	if (outcome == NEEDS_CHILD)
-		return NEEDS_CHILD; /* QUEUE->check_at has passed: the next check comes at once */
-	queue->lost_race = queue->lost_race || life == LIFE_RACE;
-	queue->sleepers = life == LIFE_SLEEPER ? queue->sleepers + 1 : 0;
-	/* That costs a read of the list of all locks, which stops all locking of the machine: after
-	 * 2 seconds again, 4, 8, and 8. */
-	if (queue->sleepers > 0)
-		pause = SECOND << (queue->sleepers < 3 ? queue->sleepers : 3);
-	else if (queue->lost_race)
-		pause = SECOND / 10;
-	queue->check_at = clock_now() + pause + attempt_jitter(SECOND / 10);
+		return NEEDS_CHILD; /* QUEUE->look_at has passed: the next look comes at once */
+	/* Each read of the list of all locks stops all locking on the machine: look again after 2
+	 * seconds, 4, 8, and 8. */
+	taking->sleepers = sleeper ? taking->sleepers + 1 : 0;
+	pause = queue_pause(queue);
+	for (unsigned i = 0; i < taking->sleepers && i < 3 && pause < 8 * SECOND; i++)
+		pause *= 2;
+	queue->look_at = clock_now() + pause * 9 / 10 + attempt_jitter(pause / 10);
 	return outcome;
 }
 
@@ -344,7 +360,7 @@ static enum phase check_deserted(struct taking *taking, struct error *error)
 	if (outcome != BUSY)
 		return end_with(taking, outcome);
 	taking->checks++;
-	/* A replacer before us that makes no progress: have the holder stopped ourselves. */
+	/* a replacer before us makes no progress: have the holder stopped ourselves */
 	if (taking->checks >= 2 && taking->wait->preempt == PREEMPT_REPLACE)
 		return PHASE_HEAD;
 	return PHASE_LINE;
@@ -352,10 +368,12 @@ static enum phase check_deserted(struct taking *taking, struct error *error)
 
 static enum phase stand_in_line(struct taking *taking, struct error *error)
 {
-	switch (queue_await(&taking->queue, &taking->wait->deadline)) {
+	switch (queue_await(&taking->queue, taking->lock, &taking->wait->deadline)) {
 	case TURN_EXPIRED:
 		return end_with(taking, take_at_once(taking->lock, error));
-	case TURN_CHECK:
+	case TURN_SUPERSEDED:
+		return give_way(taking, false);
+	case TURN_LOOK:
 		return check_deserted(taking, error);
 	case TURN_OURS:
 		CRASH_POINT("lock.head");
@@ -367,23 +385,21 @@ static enum phase stand_in_line(struct taking *taking, struct error *error)
 	return PHASE_HEAD;
 }
 
-/* LOCK is busy.  After a while a collector of slots (--take) gives back what it has: true after a
+/* LOCK is busy.  After a while a collector of slots (--take) drops what it has: true after a
  * pause in which a holder's child may take one, and which is too short for -n to find the lock
  * deserted. */
 static bool collects_again(struct taking *taking)
 {
-	static const struct timespec for_others = {0, 3 * MILLISECOND / 2};
-
 	if (!slots_collects(taking->lock) || deadline_left(&taking->wait->deadline) == 0)
 		return false;
-	nanosleep(&for_others, NULL);
-	taking->queue.check_at = clock_now() + SECOND;
+	nap(3 * MILLISECOND / 2);
+	taking->queue.look_at = clock_now() + SECOND;
 	return true;
 }
 
-/* Try, or sleep for the nap that the caller has asked for: in the kernel's queue for the lock,
- * which would else be free while the caller searches for its holder, for so long that a waiter
- * takes it for deserted. */
+/* Try, or sleep for the nap that the caller asked for.  The nap is in the kernel's queue for the
+ * lock: otherwise the lock would be free while the caller searches for its holder, and a waiter
+ * would find it deserted. */
 static enum outcome try_or_nap(struct taking *taking, struct error *error)
 {
 	const struct deadline rest = deadline_after(taking->nap);
@@ -397,17 +413,44 @@ static enum outcome try_or_nap(struct taking *taking, struct error *error)
 	return outcome;
 }
 
+static bool may_be_superseded(const struct taking *taking)
+{
+	return taking->joined && taking->queue.supersedes;
+}
+
+/* At the head, a waiter sleeps until this moment.  One that may be superseded looks in between, and
+ * loses its place among programs that do not queue. */
+static struct deadline end_of_sleep(const struct taking *taking)
+{
+	if (!may_be_superseded(taking))
+		return taking->wait->deadline;
+	return deadline_earlier(taking->wait->deadline, deadline_after(QUEUE_SUPERSEDED_PAUSE));
+}
+
+/* Has a later waiter with --supersede come?  If the queue's file was removed, that waiter is in the
+ * new one. */
+static bool is_superseded(struct taking *taking)
+{
+	if (!may_be_superseded(taking))
+		return false;
+	queue_follow(&taking->queue, taking->lock);
+	return queue_superseded(&taking->queue);
+}
+
 static enum phase stand_at_head(struct taking *taking, struct error *error)
 {
 	const struct wait_options *wait = taking->wait;
+	const struct deadline until = end_of_sleep(taking);
 	struct lock *lock = taking->lock;
 	enum outcome outcome;
 
 	if (wait->preempt == PREEMPT_REPLACE)
 		outcome = try_or_nap(taking, error);
 	else
-		outcome = attempt_sleep(lock, &wait->deadline, error);
+		outcome = attempt_sleep(lock, &until, error);
 
+	if ((outcome == TAKEN || outcome == BUSY) && is_superseded(taking))
+		return give_way(taking, outcome == TAKEN);
 	if (outcome == TAKEN && is_in_line(taking) && yield_to_earlier(taking)) {
 		taking->nap = 0;
 		return PHASE_LINE;
@@ -416,12 +459,14 @@ static enum phase stand_at_head(struct taking *taking, struct error *error)
 		return end_with(taking, outcome);
 	if (wait->preempt == PREEMPT_REPLACE) {
 		if (lock->spec->method->current(lock))
-			return ask(taking, STEP_HELD, PHASE_HEAD);
+			return taking_ask(taking, STEP_HELD, PHASE_HEAD);
 		return end_with(taking, AGAIN);
 	}
-	if (!collects_again(taking))
-		return end_with(taking, BUSY);
-	return is_in_line(taking) ? PHASE_LINE : PHASE_HEAD;
+	if (collects_again(taking))
+		return is_in_line(taking) ? PHASE_LINE : PHASE_HEAD;
+	if (may_be_superseded(taking) && deadline_left(&wait->deadline) > 0)
+		return PHASE_HEAD;
+	return end_with(taking, BUSY);
 }
 
 /* ---- PHASE_END ---- */
@@ -437,7 +482,7 @@ static enum outcome verify(struct lock *lock, enum outcome outcome)
 {
 	const struct method *method = lock->spec->method;
 
-	/* if its directory was removed, there may be another by now */
+	/* its directory was removed, and there may be another by now */
 	if (outcome == FAILED && method->family == OF_FILES && !method->current(lock))
 		return AGAIN;
 	if (outcome != TAKEN || method->family == ON_SERVER)
@@ -445,14 +490,14 @@ static enum outcome verify(struct lock *lock, enum outcome outcome)
 	CRASH_POINT("lock.taken");
 	if (method->current(lock)) /* K3: the name still means it */
 		return TAKEN;
-	/* no release unlocks a caller's descriptor, and its next open says why it cannot be had */
+	/* no release unlocks a caller's descriptor, and its next open says what is wrong with it */
 	if (lock->spec->name == NULL)
 		attempt_drop(lock);
 	return AGAIN;
 }
 
-/* One of several locks is taken: the next of them that no other covers.  TAKEN: there is none, and
- * all are ours. */
+/* One of several locks is taken: go to the next that no other covers.  TAKEN: none is left, and all
+ * are ours. */
 static enum outcome find_next(struct taking *taking)
 {
 	while (++taking->at < taking->count) {
@@ -483,7 +528,7 @@ static enum phase end(struct taking *taking)
 			return PHASE_FIRST_TRY;
 	}
 	if (outcome == TAKEN)
-		return ask(taking, STEP_TAKEN, PHASE_END);
+		return taking_ask(taking, STEP_TAKEN, PHASE_END);
 	return start_over_or_end(taking, outcome);
 }
 
@@ -521,7 +566,7 @@ enum step taking_step(struct taking *taking, struct error *error)
 			taking->phase = try_past_queue(taking, error);
 			break;
 		case PHASE_JOIN:
-			taking->phase = join(taking);
+			taking->phase = taking_join(taking);
 			break;
 		case PHASE_TRY_IN_TURN:
 			taking->phase = try_in_turn(taking, error);

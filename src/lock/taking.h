@@ -18,36 +18,37 @@
 #include "lock/lock.h"
 #include "lock/queue.h"
 
-/* What a step has come to. */
+/* Why taking_step() returns. */
 enum step {
-	/* The taking has ended. */
+	/* The taking is over. */
 	STEP_TAKEN,  /* all locks are held */
 	STEP_BUSY,   /* none is; TAKING->lock->busy says why */
 	STEP_FAILED, /* none is; ERROR says why, and TAKING->lock is the one that failed */
 
 	/* TAKING->lock is busy, and the wait for it begins: answer in TAKING->when_busy. */
 	STEP_WAITS,
-	/* TAKING->lock is busy, and no waiter is before us: stop its holder, and answer in
+	/* TAKING->lock is busy, and we are the first in line: stop its holder, and answer in
 	 * TAKING->nap. */
 	STEP_HELD,
-	/* The record of TAKING->lock has to name the command's process: start it, up to its start
+	/* The record of TAKING->lock must name the command's process: start it, up to its start
 	 * barrier, and answer in TAKING->lock->child->pid. */
 	STEP_NEEDS_CHILD
 };
 
-/* Where a taking goes on. */
+/* Where a taking continues. */
 enum phase {
 	PHASE_OPEN,        /* open all locks */
 	PHASE_ASK_SERVER,  /* a lock on a server: the helper does the rest */
 	PHASE_FIRST_TRY,   /* the next lock: is there a queue?  If not, try */
-	PHASE_TRY_PAST,    /* there is one, and we do not wait */
+	PHASE_TRY_PAST,    /* there is one, and the caller does not wait */
 	PHASE_JOIN,        /* draw a ticket */
-	PHASE_TRY_IN_TURN, /* with the ticket, unless another one is before it */
-	PHASE_CONVERT,     /* the wait has begun: is a part of the lock ours already? */
-	PHASE_LINE,        /* sleep until no ticket is before ours */
-	PHASE_HEAD,        /* none is, or we skip the queue: sleep in front of the lock itself */
-	PHASE_END,         /* of the attempt at one lock: leave its queue */
-	PHASE_ANSWER       /* the caller is told TAKING->step, and then RESUME is next */
+	PHASE_TRY_IN_TURN, /* with the ticket, unless there is an earlier one */
+	PHASE_CONVERT,     /* the wait has begun: do we hold a part of the lock already? */
+	PHASE_LINE,        /* sleep while there is an earlier ticket */
+	PHASE_HEAD,        /* no earlier ticket, or we skip the queue: sleep in front of the lock
+	                    * itself */
+	PHASE_END,         /* the attempt at one lock is over: leave its queue */
+	PHASE_ANSWER       /* return TAKING->step; RESUME is next */
 };
 
 struct taking {
@@ -55,7 +56,7 @@ struct taking {
 	unsigned count;
 	const struct wait_options *wait;
 
-	struct lock *lock; /* the one that a step is about */
+	struct lock *lock; /* the lock that the step is about */
 
 	/* The caller's answers. */
 	enum when_busy when_busy;
@@ -64,8 +65,8 @@ struct taking {
 	enum phase phase;
 	enum phase resume;
 	enum step step;
-	enum outcome outcome; /* of the attempt at LOCK, in PHASE_END */
-	unsigned moves;       /* how often its name has meant another file by then */
+	enum outcome outcome; /* of the attempt at LOCK, for PHASE_END */
+	unsigned moves;       /* how often its name has come to mean another file */
 
 	struct lock *single;
 	struct lock **order; /* in which they are taken */
@@ -73,8 +74,9 @@ struct taking {
 
 	struct queue queue; /* LOCK's */
 	bool joined;        /* we have a ticket ... */
-	bool skips;         /* ... which only makes the order of those that come later */
-	int checks;         /* whether LOCK is deserted, in PHASE_LINE */
+	bool skips;         /* ... which only keeps later waiters behind us */
+	int checks;         /* how often LOCK was checked for being deserted, in PHASE_LINE */
+	unsigned sleepers;  /* how many of them in a row found a process asleep in front of it */
 };
 
 /* Take the COUNT locks at LOCKS within WAIT: all or none.  All three must stay where they are. */
@@ -85,10 +87,10 @@ void taking_begin(struct taking *taking, struct lock *locks, unsigned count,
  * have helped. */
 enum step taking_step(struct taking *taking, struct error *error);
 
-/* After STEP_WAITS: our place in the queue, from 1; 0: none is known. */
+/* After STEP_WAITS: our place in the queue, from 1; 0: unknown. */
 unsigned taking_place(struct taking *taking);
 
-/* Give up, after a step that did not end the taking: leave the queue, release the locks. */
+/* Give up after a step that did not end the taking: leave the queue, release the locks. */
 void taking_give_up(struct taking *taking);
 
 #endif

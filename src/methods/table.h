@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* methods/table.h - the list of methods, but those of servers (methods/server/server.h). */
+/* methods/table.h - the list of methods, except those for servers (methods/server/server.h). */
 #ifndef SEMLOCK_METHODS_TABLE_H
 #define SEMLOCK_METHODS_TABLE_H
 

@@ -3,55 +3,39 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "methods/server/scheme.h"
 #include "owners/hold_id.h"
 #include "sys/files.h"
 #include "sys/listeners.h"
 #include "sys/process.h"
+#include "sys/random.h"
 
 #define SOCKET_PREFIX "semlock-hold-"
 
-enum { RANDOM_DIGITS = 8 };
+enum { LAST_DIGITS = 8 };
 
-/* getrandom(2) is of Linux 3.17. */
-static bool random_number(uint32_t *number)
+unsigned hold_id_digits(pid_t owner)
 {
-	ssize_t got = -1;
-	int fd;
-
-#ifdef SYS_getrandom
-	got = syscall(SYS_getrandom, number, sizeof *number, 0);
-#endif
-	if (got == (ssize_t)sizeof *number)
-		return true;
-	fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	got = read(fd, number, sizeof *number);
-	close(fd);
-	return got == (ssize_t)sizeof *number;
+	return (unsigned)owner & 0xffff;
 }
 
-int hold_id_make(char text[HOLD_ID_SIZE], struct error *error)
+int hold_id_make(char text[HOLD_ID_SIZE], pid_t owner, struct error *error)
 {
 	struct procfs_stat self;
 	uint32_t number;
 
-	if (!random_number(&number))
+	if (random_fill(&number, sizeof number) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot read random bytes");
 	if (!process_numbers_ours() || !process_stat(getpid(), &self))
 		self.started = 0;
 	snprintf(text, HOLD_ID_SIZE, "%ld-%llu-%08lx", (long)getpid(), self.started,
-	    (unsigned long)number);
+	    (unsigned long)(number << 16 | hold_id_digits(owner)));
 	return 0;
 }
 
@@ -65,8 +49,11 @@ bool hold_id_parse(const char *text, struct hold_id *id)
 	if (id->pid <= 0 || end[0] != '-' || !isdigit((unsigned char)end[1]))
 		return false;
 	id->started = strtoull(end + 1, &end, 10);
-	return end[0] == '-' && strlen(end + 1) == RANDOM_DIGITS &&
-	       strspn(end + 1, "0123456789abcdef") == RANDOM_DIGITS;
+	if (end[0] != '-' || strlen(end + 1) != LAST_DIGITS ||
+	    strspn(end + 1, "0123456789abcdef") != LAST_DIGITS)
+		return false;
+	id->owner = (unsigned)strtoul(end + 1, NULL, 16) & 0xffff;
+	return true;
 }
 
 socklen_t hold_id_address(const char *text, struct sockaddr_un *address)
@@ -88,26 +75,76 @@ const char *hold_id_of_socket(const char *name, struct hold_id *id)
 	return text;
 }
 
+int hold_id_connect(const char *text, struct hold_peer *peer)
+{
+	struct sockaddr_un address;
+	const socklen_t length = hold_id_address(text, &address);
+	struct ucred credentials;
+	socklen_t size = sizeof credentials;
+	int connection = descriptor_above_standard(
+	    socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	int result, errnum;
+
+	if (connection < 0)
+		return -1;
+	UNINTERRUPTED(result, connect(connection, (struct sockaddr *)&address, length));
+	if (result == 0)
+		result = getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &size);
+	if (result == 0) {
+		*peer = (struct hold_peer){connection, credentials.pid, credentials.uid};
+		return 0;
+	}
+	errnum = errno;
+	close(connection);
+	errno = errnum;
+	return -1;
+}
+
+bool hold_peer_is(const struct hold_peer *peer, const struct hold_id *id)
+{
+	struct procfs_stat seen;
+
+	if (peer->pid != id->pid)
+		return false;
+	return id->started == 0 || !process_numbers_ours() || !process_stat(peer->pid, &seen) ||
+	       seen.started == id->started;
+}
+
 struct id_search {
-	pid_t pid;
-	char *text; /* "": not found yet */
+	const struct process *keeper;
+	char *text; /* "": not found */
 };
 
-static bool see_socket(const char *name, void *context)
+/* Before Linux 5.3 the kernel does not say who created a socket: then connect to it. */
+static bool has_made(const struct process *keeper, uid_t user, const char *text,
+    const struct hold_id *id)
+{
+	struct hold_peer peer;
+
+	if (user != (uid_t)-1)
+		return user == keeper->user;
+	if (hold_id_connect(text, &peer) != 0)
+		return false;
+	close(peer.connection);
+	return hold_peer_is(&peer, id);
+}
+
+static bool see_socket(const char *name, uid_t user, void *context)
 {
 	const struct id_search *search = context;
 	struct hold_id id;
 	const char *text = hold_id_of_socket(name, &id);
 
-	if (text == NULL || id.pid != search->pid)
+	if (text == NULL || id.pid != search->keeper->pid ||
+	    !has_made(search->keeper, user, text, &id))
 		return true;
 	strcpy(search->text, text);
 	return false;
 }
 
-static bool find_socket(pid_t pid, char text[HOLD_ID_SIZE])
+static bool find_socket(const struct process *keeper, char text[HOLD_ID_SIZE])
 {
-	struct id_search search = {pid, text};
+	struct id_search search = {keeper, text};
 
 	text[0] = '\0';
 	listeners_each(see_socket, &search);
@@ -121,7 +158,7 @@ bool hold_id_find(pid_t pid, char text[HOLD_ID_SIZE])
 	if (!process_read(pid, &process) ||
 	    memmem(process.command, process.command_length, "--de", strlen("--de")) == NULL)
 		return false;
-	while (!find_socket(pid, text)) {
+	while (!find_socket(&process, text)) {
 		pid = process.parent;
 		if (pid <= 1 || !process_read(pid, &parent) ||
 		    parent.command_length != process.command_length ||
@@ -130,28 +167,4 @@ bool hold_id_find(pid_t pid, char text[HOLD_ID_SIZE])
 		process = parent;
 	}
 	return true;
-}
-
-int hold_lock_name(const char *name, char text[PATH_MAX + 1], struct error *error)
-{
-	const char *slash = strrchr(name, '/'), *base = slash == NULL ? name : slash + 1;
-	char space[PATH_MAX], real[PATH_MAX];
-	const char *directory;
-	int length;
-
-	if (server_method(name) != NULL) {
-		length = snprintf(text, PATH_MAX + 1, "%s", name);
-		return length <= PATH_MAX ? 0
-		                          : error_plain(error, ERROR_USAGE, "this URL is too long");
-	}
-	directory = path_directory(name, space);
-	if (directory == NULL || realpath(directory, real) == NULL) {
-		if (errno == ERANGE) /* glibc 2.31, where getcwd(2) has said ENAMETOOLONG */
-			errno = ENAMETOOLONG;
-		return error_set(error, ERROR_OPEN, "cannot name its directory");
-	}
-	length = snprintf(text, PATH_MAX + 1, "%s/%s", strcmp(real, "/") == 0 ? "" : real, base);
-	if (length > PATH_MAX)
-		return error_plain(error, ERROR_USAGE, "this name is too long");
-	return 0;
 }

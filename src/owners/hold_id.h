@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* owners/hold_id.h - the ID of a hold in the background (--detach): the PID and the start time of
- * the process that keeps it, and some digits that nobody meets by accident.  That process listens
- * on an abstract socket of this name: for --release, and for --who, which finds the ID by it. */
+ * the process that keeps it, four random digits, and four digits of its owner's PID, by which a
+ * waiter knows that most holds are none of its ancestors'.  The keeper listens on an abstract
+ * socket of this name: for --release, and for --who, which finds the ID by it.
+ *
+ * Any user may listen on any name: an ID is believed if the kernel says that the process which it
+ * names has made the socket. */
 #ifndef SEMLOCK_OWNERS_HOLD_ID_H
 #define SEMLOCK_OWNERS_HOLD_ID_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -18,27 +21,43 @@ enum { HOLD_ID_SIZE = 64 };
 struct hold_id {
 	pid_t pid;
 	unsigned long long started; /* clock ticks after boot; 0: not known */
+	unsigned owner;             /* hold_id_digits() of its owner */
 };
 
-/* Write an ID of this process into TEXT.  Returns 0, or -1 with ERROR filled: no random digits. */
-int hold_id_make(char text[HOLD_ID_SIZE], struct error *error);
+/* The part of an ID that depends on the PID OWNER. */
+unsigned hold_id_digits(pid_t owner);
 
-/* Read TEXT into ID.  Returns false for anything that hold_id_make() does not write. */
+/* Write an ID of this process, for OWNER, into TEXT.  Returns 0, or -1 with ERROR filled: no random
+ * bytes. */
+int hold_id_make(char text[HOLD_ID_SIZE], pid_t owner, struct error *error);
+
+/* Parse TEXT into ID.  Returns false for anything that hold_id_make() does not write. */
 bool hold_id_parse(const char *text, struct hold_id *id);
 
 /* Fill ADDRESS with the socket of the ID in TEXT.  Returns its length in bytes. */
 socklen_t hold_id_address(const char *text, struct sockaddr_un *address);
 
-/* The ID of the hold that listens on the abstract socket NAME, which is read into ID; NULL: no hold
- * does. */
+/* The process at the other end of a connection, according to the kernel. */
+struct hold_peer {
+	int connection; /* nonblocking; closed at exec */
+	pid_t pid;
+	uid_t user;
+};
+
+/* Connect to the socket of the ID in TEXT, without waiting.  Returns 0 with PEER filled, or -1 with
+ * errno set: ECONNREFUSED, nobody listens; EAGAIN, too many calls are waiting there. */
+int hold_id_connect(const char *text, struct hold_peer *peer);
+
+/* Is PEER the process that ID names? */
+bool hold_peer_is(const struct hold_peer *peer, const struct hold_id *id);
+
+/* Parse the name of an abstract socket into ID.  Returns the text of the ID, or NULL: no hold
+ * listens there. */
 const char *hold_id_of_socket(const char *name, struct hold_id *id);
 
-/* Find the ID of the hold that process PID keeps, or an ancestor of it whose command line is the
- * same.  Returns false if there is none: PID holds its lock in another way. */
+/* Find the ID of the hold that process PID keeps, or an ancestor with the same command line.
+ * Ignores another user's socket with such a name.  Returns false if no hold is found: PID holds its
+ * lock in another way. */
 bool hold_id_find(pid_t pid, char text[HOLD_ID_SIZE]);
-
-/* Write the name of the lock NAME into TEXT: a URL as it is, a file with its real directory.
- * Returns 0, or -1 with ERROR filled when there is no such directory. */
-int hold_lock_name(const char *name, char text[PATH_MAX + 1], struct error *error);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "owners/sources.h"
 
-/* The part of LOCK's bytes that HOLDER has.  A lock without a range is all bytes; one of another
- * kind, or a slot beyond those of LOCK, has none of them. */
+/* How many of LOCK's bytes does HOLDER have?  A lock without a range is all bytes.  A lock of
+ * another kind, or a slot beyond those of LOCK, has none of them. */
 enum share { NO_BYTE, SOME_BYTES, ALL_BYTES };
 
 static enum share share_of(const struct lock *lock, const struct owner *holder)
@@ -16,7 +16,7 @@ static enum share share_of(const struct lock *lock, const struct owner *holder)
 
 	if ((holder->kind & owners_kinds(lock)) == 0)
 		return NO_BYTE;
-	if ((lock->spec->method->can & CAN_RANGE) == 0)
+	if (!lock_can(lock, CAN_RANGE))
 		return holder->mode == MODE_SLOT && lock->spec->slots > 0 &&
 		               holder->slot >= (int)lock->spec->slots
 		           ? NO_BYTE
@@ -26,10 +26,10 @@ static enum share share_of(const struct lock *lock, const struct owner *holder)
 	return holder->first <= bytes.first && holder->last >= bytes.last ? ALL_BYTES : SOME_BYTES;
 }
 
-/* A slot of flock is a byte as well: do a lock on bytes and a slot of flock conflict there? */
+/* A slot of a flock is a byte, too: do a lock on bytes and a slot of a flock conflict there? */
 static bool conflicts_at_slot(const struct lock *lock, const struct owner *holder)
 {
-	bool ranged = (lock->spec->method->can & CAN_RANGE) != 0;
+	bool ranged = lock_can(lock, CAN_RANGE);
 	long long slot = FLOCK_FIRST_SLOT + (ranged ? holder->slot : 0);
 	struct bytes bytes = ranged ? bytes_of(lock) : (struct bytes){holder->first, holder->last};
 
@@ -56,23 +56,23 @@ static enum nesting compare_locks(const struct lock *lock, const struct owner *h
 	if (holder->mode != MODE_SHARED)
 		return NESTING_COVERS;
 	if (lock->spec->slots > 0) /* the holder of a flock slot shares the lock itself */
-		return (lock->spec->method->can & CAN_RANGE) != 0 ? NESTING_LESS : NESTING_BESIDE;
+		return lock_can(lock, CAN_RANGE) ? NESTING_LESS : NESTING_BESIDE;
 	if (lock->spec->mode != SHARED)
 		return NESTING_LESS;
 	return share == ALL_BYTES ? NESTING_SHARED : NESTING_BESIDE;
 }
 
-/* Is FD, of this process, LOCK's own?  To lock that again does not wait. */
+/* Is FD, of this process, LOCK's own?  Locking that again does not wait. */
 static bool is_own(const struct lock *lock, int fd)
 {
 	return fd == lock->fd || (lock->spec->name == NULL && open_fds_same_description(getpid(),
 								  fd, getpid(), lock->fd) != 0);
 }
 
-/* Mark in MINE the slots of LOCK among the bytes of HELD. */
+/* Mark in MINE the slots of LOCK that HELD includes. */
 static void note_slots(const struct lock *lock, const struct procfs_lock *held, bool *mine)
 {
-	bool ranged = (lock->spec->method->can & CAN_RANGE) != 0;
+	bool ranged = lock_can(lock, CAN_RANGE);
 	long long first = ranged ? bytes_of(lock).first : FLOCK_FIRST_SLOT;
 
 	for (unsigned slot = 0; slot < lock->spec->slots; slot++)
@@ -80,7 +80,7 @@ static void note_slots(const struct lock *lock, const struct procfs_lock *held, 
 		    mine[slot] || (held->first <= first + slot && held->last >= first + slot);
 }
 
-/* Slots are inherited: are they as many as LOCK takes, and may as many be had beside them? */
+/* This process has inherited slots: as many as LOCK takes, and are as many left beside them? */
 static enum nesting nesting_of_slots(const struct lock *lock, const bool *mine)
 {
 	unsigned take = lock->spec->take > 1 ? lock->spec->take : 1, count = 0;
@@ -94,7 +94,7 @@ static enum nesting nesting_of_slots(const struct lock *lock, const bool *mine)
 
 enum nesting kernel_nesting(const struct lock *lock, int *fd)
 {
-	struct identity file = {lock->id.device, lock->id.inode};
+	struct identity file = lock->id.file;
 	const int own[] = {lock->fd, -1};
 	struct stat named;
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
@@ -104,13 +104,12 @@ enum nesting kernel_nesting(const struct lock *lock, int *fd)
 
 	/* not opened yet */
 	if (file.inode == 0 && lock->spec->name != NULL && stat(lock->spec->name, &named) == 0)
-		file = (struct identity){named.st_dev, named.st_ino};
+		file = identity_of(&named);
 	if (!open_fds_may_inherit(&file, own))
 		return NESTING_NONE;
 	open_fds_of(&open_fds, getpid());
 	for (size_t i = 0; i < open_fds.count && nesting <= NESTING_AGAIN; i++) {
-		/* The slot of a flock is two locks, of which the shared flock says no more than the
-		 * byte. */
+		/* The slot of a flock is two locks; the shared flock says no more than the byte. */
 		if (!open_fds.list[i].locked || is_own(lock, open_fds.list[i].fd))
 			continue;
 		owner_describe(&holder, &open_fds.list[i].lock);

@@ -14,7 +14,7 @@
 #include "sys/file_system.h"
 #include "sys/files.h"
 
-/* The holders of one lock, as they are being found. */
+/* The holders of one lock, while they are being found. */
 struct holders {
 	struct owners *found;
 	struct procfs_lock *locks; /* of each of them */
@@ -22,8 +22,8 @@ struct holders {
 	unsigned kinds;
 };
 
-/* Is the lock in OPEN_FD the one that OWNER has: through the same open file description, or, for a
- * lock of the process (posix), by the same process? */
+/* Does OWNER hold the lock in OPEN_FD: through the same open file description or, for a posix lock,
+ * in the same process? */
 static bool is_same_hold(const struct owner *owner, const struct procfs_lock *owned,
     const struct open_fd *open_fd)
 {
@@ -56,8 +56,7 @@ static void add_seen(struct holders *holders)
 		seen_lessened(&found->seen, open_fds->seen);
 	for (size_t i = 0; holders->locks != NULL && i < open_fds->count; i++) {
 		open_fd = &open_fds->list[i];
-		if (open_fd->file != SNAPSHOT_LOCK || !open_fd->locked ||
-		    !owners_count_lock(&open_fd->lock, holders->kinds))
+		if (!open_fd->locked || !owners_count_lock(&open_fd->lock, holders->kinds))
 			continue;
 		for (j = 0; j < found->count; j++)
 			if (is_same_hold(&found->list[j], &holders->locks[j], open_fd))
@@ -81,7 +80,7 @@ static void drop_seen(struct holders *holders, size_t i)
 	owners_drop(holders->found, i);
 }
 
-/* Can two processes not have A and B at a time? */
+/* Can A and B not be held by two processes at once? */
 static bool exclude_each_other(const struct procfs_lock *a, const struct procfs_lock *b)
 {
 	return (a->exclusive || b->exclusive) &&
@@ -90,7 +89,7 @@ static bool exclude_each_other(const struct procfs_lock *a, const struct procfs_
 }
 
 /* A walk over the processes takes time: a lock that is passed on meanwhile is seen twice, or not at
- * all.  (A file with very many locks is a database's, and few of them can be in doubt.) */
+ * all.  (A file with very many locks is a database, and few of its locks can be in doubt.) */
 static bool may_have_been_passed_on(const struct holders *holders)
 {
 	enum { MOST_LOCKS = 64 };
@@ -98,7 +97,7 @@ static bool may_have_been_passed_on(const struct holders *holders)
 	const struct open_fds *open_fds = &holders->snapshot->open_fds;
 
 	for (size_t i = 0; count == 0 && i < open_fds->count; i++)
-		if (open_fds->list[i].file == SNAPSHOT_LOCK && open_fds->list[i].pid != getpid())
+		if (open_fds->list[i].pid != getpid())
 			return true;
 	for (size_t i = 0; count <= MOST_LOCKS && i < count; i++)
 		for (size_t j = 0; j < i; j++)
@@ -107,8 +106,8 @@ static bool may_have_been_passed_on(const struct holders *holders)
 	return false;
 }
 
-/* The process that took the lock, if it lives and has the lock still: no other process can have it
- * named so.  Else the member whose parent is no member; the oldest of them, if a command has left
+/* The process that took the lock, if it is alive and still has the lock: /proc/locks names no other
+ * process there.  Else the member whose parent is no member; the oldest one, if a command has left
  * several behind. */
 static void find_root(struct owner *owner, struct process *root)
 {
@@ -128,19 +127,19 @@ static void find_root(struct owner *owner, struct process *root)
 static pid_t find_command(const struct owner *owner, const struct process *supervisor)
 {
 	unsigned long long oldest = ULLONG_MAX;
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 	pid_t command = 0;
 
 	for (size_t i = 0; i < owner->nmembers; i++)
-		if (process_stat(owner->members[i].pid, &stat) && stat.parent == supervisor->pid &&
-		    stat.started < oldest) {
+		if (process_stat(owner->members[i].pid, &seen) && seen.parent == supervisor->pid &&
+		    seen.started < oldest) {
 			command = owner->members[i].pid;
-			oldest = stat.started;
+			oldest = seen.started;
 		}
 	return command != 0 ? command : process_youngest_child(supervisor->pid);
 }
 
-/* A command starts when the lock is taken: its start is exact.  A process with a lock in a
+/* A command starts when the lock is taken, so its start is exact.  A process that locked a
  * descriptor of its own started earlier. */
 static void name_holder(struct owner *owner)
 {
@@ -151,7 +150,7 @@ static void name_holder(struct owner *owner)
 	if (root.pid == 0)
 		return; /* all have ended since */
 	owner->process = root;
-	if (strcmp(root.name, "semlock") == 0 || strcmp(root.name, "flock") == 0) {
+	if (name_is_semlock(root.name) || name_is_flock(root.name)) {
 		pid = find_command(owner, &root);
 		if (pid != 0 && process_read(pid, &command) && command.parent == root.pid) {
 			owner->process = command;
@@ -162,9 +161,9 @@ static void name_holder(struct owner *owner)
 	owner->since = process_start(owner->process.started);
 }
 
-/* ---- what no descriptor tells ---- */
+/* ---- locks that no descriptor shows ---- */
 
-/* Mark the lines whose holder is seen.  Returns the number of the others. */
+/* Mark the lines whose holder was seen.  Returns the number of the others. */
 static size_t account(const struct holders *holders)
 {
 	const struct snapshot *snapshot = holders->snapshot;
@@ -180,14 +179,14 @@ static size_t account(const struct holders *holders)
 	}
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		entry = &snapshot->listed[i];
-		unseen += entry->file == SNAPSHOT_LOCK && !entry->lock.waiting &&
-		          !entry->accounted && owners_count_lock(&entry->lock, holders->kinds);
+		unseen += !entry->lock.waiting && !entry->accounted &&
+		          owners_count_lock(&entry->lock, holders->kinds);
 	}
 	return unseen;
 }
 
-/* Lines without a descriptor.  The process that a posix lock's line names holds it, and is alive;
- * the one that took another kind may have ended, and its PID be another process's. */
+/* Add the lines without a descriptor.  The process in a posix lock's line holds it, and is alive.
+ * The taker of another kind of lock may have ended, and its PID be another process's. */
 static void add_unseen(struct owners *found, const struct snapshot *snapshot, unsigned kinds)
 {
 	struct owner *owner;
@@ -195,7 +194,7 @@ static void add_unseen(struct owners *found, const struct snapshot *snapshot, un
 
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		entry = &snapshot->listed[i];
-		if (entry->file != SNAPSHOT_LOCK || entry->lock.waiting || entry->accounted ||
+		if (entry->lock.waiting || entry->accounted ||
 		    !owners_count_lock(&entry->lock, kinds))
 			continue;
 		owner = owners_add(found);
@@ -212,7 +211,7 @@ static void add_unseen(struct owners *found, const struct snapshot *snapshot, un
 	}
 }
 
-/* An unseen slot of a flock is two lines, and nothing pairs them: drop as many shared flocks as
+/* An unseen slot of a flock is two lines, and nothing connects them: drop as many shared flocks as
  * there are slots. */
 static void unite_unseen_slots(struct owners *found)
 {
@@ -236,7 +235,7 @@ static bool have_ended(const struct owner *owner)
 	return true;
 }
 
-/* A process that ended during the search holds nothing.  One that could not be read, for want of a
+/* A process that ended during the search holds nothing.  One that could not be read, for lack of a
  * descriptor, has not ended. */
 static void name_holders(struct holders *holders)
 {
@@ -262,7 +261,7 @@ static void find_seen(struct holders *holders)
 	name_holders(holders);
 }
 
-/* A process that has a record lock can wait for another one by the same descriptor. */
+/* A process with a record lock can wait for another one through the same descriptor. */
 static bool has_several_record_locks(const struct owners *found)
 {
 	size_t count = 0;
@@ -276,7 +275,7 @@ static bool needs_list(const struct holders *holders, enum list_use use)
 {
 	const struct snapshot *snapshot = holders->snapshot;
 
-	if (snapshot->files[SNAPSHOT_LOCK].inode == 0 || use == LIST_NEVER)
+	if (snapshot->file.inode == 0 || use == LIST_NEVER)
 		return false;
 	if (holders->found->count == 0)
 		return true;
@@ -285,8 +284,8 @@ static bool needs_list(const struct holders *holders, enum list_use use)
 		   has_several_record_locks(holders->found));
 }
 
-/* Look into the processes that have taken what is not seen: the lock may have been passed on to
- * them since the walk. */
+/* Look into the processes that took the unseen locks: the lock may have been passed on to them
+ * since the walk. */
 static void look_into_takers(struct holders *holders)
 {
 	struct snapshot *snapshot = holders->snapshot;
@@ -294,16 +293,15 @@ static void look_into_takers(struct holders *holders)
 
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		entry = &snapshot->listed[i];
-		if (entry->file == SNAPSHOT_LOCK && !entry->lock.waiting && !entry->accounted &&
-		    entry->lock.pid > 0)
+		if (!entry->lock.waiting && !entry->accounted && entry->lock.pid > 0)
 			open_fds_of(&snapshot->open_fds, (pid_t)entry->lock.pid);
 	}
 	find_seen(holders);
 }
 
-/* Where all processes may be looked into, a lock that is not seen has been passed on, and its taker
- * has ended or is not named: search them all once more. */
-static enum look add_listed(struct holders *holders, struct search *search, struct error *error)
+/* If all processes may be looked into, an unseen lock has been passed on, and its taker has ended
+ * or is not named: search all processes again. */
+static enum searched add_listed(struct holders *holders, struct search *search, struct error *error)
 {
 	struct snapshot *snapshot = holders->snapshot;
 	struct look_progress *progress = &search->terms->progress;
@@ -313,11 +311,11 @@ static enum look add_listed(struct holders *holders, struct search *search, stru
 
 	if (search->in_pieces && !progress->paused) {
 		progress->paused = true;
-		return LOOK_PIECE;
+		return SEARCHED_PIECE;
 	}
 	if (snapshot_list(snapshot, search, none && blind, error) != 0) {
 		seen_lessened(&holders->found->seen, SEEN_NOT_ALL);
-		return none ? LOOK_FAILED : LOOK_WHOLE;
+		return none ? SEARCHED_FAILED : SEARCHED_WHOLE;
 	}
 	if (account(holders) > 0)
 		look_into_takers(holders);
@@ -325,14 +323,14 @@ static enum look add_listed(struct holders *holders, struct search *search, stru
 	if (snapshot->list_state == LIST_FRESH || blind)
 		add_unseen(holders->found, snapshot, holders->kinds);
 	unite_unseen_slots(holders->found);
-	return missed ? LOOK_MISSED : LOOK_WHOLE;
+	return missed ? SEARCHED_MISSED : SEARCHED_WHOLE;
 }
 
-enum look kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
+enum searched kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
     struct search *search, struct error *error)
 {
 	struct holders holders = {.found = found, .snapshot = snapshot, .kinds = kinds};
-	enum look look = LOOK_WHOLE;
+	enum searched look = SEARCHED_WHOLE;
 
 	find_seen(&holders);
 	if (found->seen < SEEN_FAILED && needs_list(&holders, search->terms->list_use))
@@ -349,7 +347,7 @@ bool kernel_owner_outside(const char *path, unsigned kinds)
 	bool locked = false;
 	int fd = -1;
 
-	if (host_id()->pidns != FIRST_PIDNS && stat(path, &file) == 0 &&
+	if (!process_sees_all() && stat(path, &file) == 0 &&
 	    (S_ISREG(file.st_mode) || S_ISDIR(file.st_mode)))
 		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
@@ -364,8 +362,8 @@ bool kernel_owner_outside(const char *path, unsigned kinds)
 
 /* ---- the family ---- */
 
-/* The slot of a flock is two locks, the shared flock and a byte, through one descriptor.  The first
- * in the queue for a slot has the shared flock already. */
+/* The slot of a flock is two locks through one descriptor, the shared flock and a byte.  The first
+ * waiter for a slot has the shared flock already. */
 static bool is_half_of_slot(struct owners *found, const struct owner *holder)
 {
 	struct owner *other;
@@ -387,7 +385,7 @@ static bool is_half_of_slot(struct owners *found, const struct owner *holder)
 	return false;
 }
 
-/* Open LOCK's file, if it is a regular one on NFS; else -1: to open a device or a FIFO could have
+/* Open LOCK's file, if it is a regular one on NFS; else -1: opening a device or a FIFO could have
  * an effect. */
 static int open_on_nfs(const struct lock *lock)
 {
@@ -401,7 +399,7 @@ static int open_on_nfs(const struct lock *lock)
 	return fd;
 }
 
-/* No process here holds LOCK: on NFS, one on another machine may. */
+/* No process here holds LOCK: on NFS, a process on another machine may. */
 static void add_elsewhere(struct owners *found, const struct lock *lock)
 {
 	struct lock asked = *lock;
@@ -424,17 +422,17 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 		close(asked.fd);
 }
 
-static enum look kernel_add(struct owners *found, const struct lock *lock, struct search *search,
-    struct error *error)
+static enum searched kernel_add(struct owners *found, const struct lock *lock,
+    struct search *search, struct error *error)
 {
 	const unsigned kinds =
 	    search->terms->kinds != 0 ? search->terms->kinds : owners_kinds(lock);
 	struct snapshot snapshot;
-	enum look look = LOOK_FAILED;
+	enum searched look = SEARCHED_FAILED;
 
 	if (snapshot_take(&snapshot, lock, search, error) == 0)
 		look = kernel_owners_add(found, &snapshot, kinds, search, error);
-	if (look < LOOK_PIECE) {
+	if (look < SEARCHED_PIECE) {
 		add_elsewhere(found, lock);
 		waiters_add(found, &snapshot, kinds, search);
 		for (size_t i = found->holders; i > 0; i--)
@@ -447,7 +445,7 @@ static enum look kernel_add(struct owners *found, const struct lock *lock, struc
 
 static bool kernel_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk)
 {
-	struct identity file = {lock->id.device, lock->id.inode};
+	struct identity file = lock->id.file;
 	struct open_fds open_fds = {.files = &file, .nfiles = 1};
 	struct owner holder = {0};
 	bool verified = false;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "owners/hold_id.h"
 #include "owners/sources.h"
 #include "report/text.h"
 
@@ -42,33 +43,83 @@ void lock_text(const struct lock *lock, char *text, size_t size)
 		snprintf(text + strlen(text), size - strlen(text), " (%.*s)", (int)length, path);
 }
 
-/* Of a lock on a server: any part may be unknown. */
-static void server_text(const struct owner *owner, size_t columns, char *text, size_t size)
+void age_text(int64_t moment, bool in_column, char *text, size_t size)
 {
-	const struct process *process = &owner->process;
-	char command[256], since[32];
+	static const struct {
+		long long most, seconds;
+		char name[5], letter[2];
+	} units[] = {{100, 1, " s", "s"}, {100, 60, " min", "m"}, {48, 3600, " h", "h"},
+	    {LLONG_MAX, 86400, " d", "d"}};
+	const long long age = (clock_realtime() - moment) / SECOND;
+	size_t i = 0;
+
+	while (age / units[i].seconds >= units[i].most)
+		i++;
+	if (age < 0)
+		text[0] = '\0';
+	else
+		snprintf(text, size, "%lld%s", age / units[i].seconds,
+		    in_column ? units[i].letter : units[i].name);
+}
+
+/* "12:01:07, 63 s" */
+static void since_text(const struct owner *owner, const struct owner_room *room, char *text,
+    size_t size)
+{
+	char age[32] = "";
+
+	moment_text(owner->since, text, size);
+	if (room->age)
+		age_text(owner->since, false, age, sizeof age);
+	if (age[0] != '\0')
+		snprintf(text + strlen(text), size - strlen(text), ", %s%s", age,
+		    owner->since_exact ? "" : " ago");
+}
+
+/* "held by 4242 on web7 (rsync -a /srv) since 12:01:07, 63 s" */
+static void process_text(const struct owner *owner, const struct owner_room *room, char *text,
+    size_t size)
+{
+	char host[65], command[256] = "", since[64] = "", words[340];
+	const char *comma;
 	size_t used;
 
-	if (process->pid == 0) { /* no mode: the wait is for the server itself, not for a holder */
+	text_printable(host, sizeof host, owner->host, strlen(owner->host), room->host);
+	if (owner->process.command_length > 0 && room->command > 0)
+		process_command(&owner->process, command, sizeof command, room->command);
+	if (owner->since != 0 && room->since)
+		since_text(owner, room, since, sizeof since);
+	comma = command[0] != '\0' ? ", " : "";
+	if (since[0] == '\0' || owner->since_exact)
+		snprintf(words, sizeof words, "%s", command);
+	else
+		snprintf(words, sizeof words, "%s%sstarted %s", command, comma, since);
+
+	used = (size_t)snprintf(text, size, "held by %ld", (long)owner->process.pid);
+	if (host[0] != '\0')
+		used += (size_t)snprintf(text + used, size - used, " on %s", host);
+	if (words[0] != '\0')
+		used += (size_t)snprintf(text + used, size - used, " (%s)", words);
+	if (since[0] != '\0' && owner->since_exact)
+		snprintf(text + used, size - used, " since %s", since);
+}
+
+/* For a lock on a server. */
+static void server_text(const struct owner *owner, const struct owner_room *room, char *text,
+    size_t size)
+{
+	const struct process *process = &owner->process;
+
+	if (process->pid == 0) { /* no mode: it waits for the server itself, not for a holder */
 		snprintf(text, size, "%s%s", owner->mode == MODE_UNKNOWN ? "" : "held by ",
 		    process->command_length > 0 ? process->command : "somebody");
 		return;
 	}
-	snprintf(text, size, "held by %ld on %s", (long)process->pid, owner->host);
-	used = strlen(text);
-	if (process->command_length > 0) {
-		process_command(process, command, sizeof command, columns);
-		snprintf(text + used, size - used, " (%s)", command);
-		used = strlen(text);
-	}
-	if (owner->since != 0) {
-		moment_text(owner->since, since, sizeof since);
-		snprintf(text + used, size - used, " since %s", since);
-	}
+	process_text(owner, room, text, size);
 }
 
-/* VERDICT: in the place of a command.  BEFORE and BEHIND the PID: why the holder cannot be
- * signalled; without BEHIND there is no PID. */
+/* VERDICT stands in the command's place.  BEFORE, the PID and BEHIND say why the holder cannot be
+ * signalled; where BEHIND is NULL, BEFORE says it alone. */
 static const struct {
 	const char *verdict, *before, *behind;
 } doubts[] = {
@@ -114,7 +165,7 @@ void doubt_text(const struct owner *holder, char *text, size_t size)
 		snprintf(text, size, "%s%ld%s", before, (long)holder->process.pid, behind);
 }
 
-/* Of a lock made of files whose holder is not known to live. */
+/* For a lock made of files whose holder is not known to be alive. */
 static void record_text(const struct owner *holder, char *text, size_t size)
 {
 	char doubt[200], touched[32];
@@ -130,11 +181,10 @@ static void record_text(const struct owner *holder, char *text, size_t size)
 	    doubt, touched);
 }
 
-bool owner_text(const struct owners *found, size_t columns, size_t note_columns, char *text,
-    size_t size)
+bool owner_text(const struct owners *found, const struct owner_room *room, char *text, size_t size)
 {
 	const struct owner *first = found->list;
-	char command[256], since[32], note[NOTE_SIZE];
+	char note[NOTE_SIZE];
 	bool unseen;
 	size_t used;
 
@@ -144,7 +194,7 @@ bool owner_text(const struct owners *found, size_t columns, size_t note_columns,
 	if (first->verdict != ALIVE) {
 		record_text(first, text, size);
 	} else if (first->host[0] != '\0') {
-		server_text(first, columns, text, size);
+		server_text(first, room, text, size);
 	} else if (first->doubt == DOUBT_NOBODY && first->process.pid == 0) {
 		snprintf(text, size, "held; the lock names no holder");
 	} else if (unseen && first->doubt == DOUBT_MACHINE) {
@@ -159,27 +209,61 @@ bool owner_text(const struct owners *found, size_t columns, size_t note_columns,
 	} else if (first->process.pid == found->asker) {
 		snprintf(text, size, "held by this process, which has inherited the lock");
 	} else {
-		process_command(&first->process, command, sizeof command, columns);
-		moment_text(first->since, since, sizeof since);
-		snprintf(text, size,
-		    first->since_exact ? "held by %ld (%s) since %s"
-				       : "held by %ld (%s, started %s)",
-		    (long)first->process.pid, command, since);
+		process_text(first, room, text, size);
 	}
 	used = strlen(text);
 	if (found->holders > 1)
 		snprintf(text + used, size - used, " and %zu more", found->holders - 1);
 	used = strlen(text);
-	text_printable(note, sizeof note, first->note, strlen(first->note), note_columns);
+	text_printable(note, sizeof note, first->note, strlen(first->note), room->note);
 	if (note[0] != '\0')
-		snprintf(text + used, size - used, ": %s", note);
+		snprintf(text + used, size - used, ", \"%s\"", note);
 	return true;
+}
+
+/* May this process end OWNER's hold? */
+static bool is_ours_to_release(const struct owner *owner)
+{
+	struct process semlock;
+
+	return geteuid() == 0 ||
+	       (process_read(owner->supervisor, &semlock) && semlock.user == geteuid());
+}
+
+void way_out_text(const struct owners *found, const struct lock *lock, char *text, size_t size)
+{
+	const struct owner *first = found->list;
+	const char *name = lock->spec->name;
+	char id[HOLD_ID_SIZE], word[PATH_MAX];
+
+	if (name != NULL)
+		text_for_shell(word, sizeof word, name);
+	if (name == NULL)
+		text[0] = '\0';
+	else if (found->holders > 0 && first->host[0] == '\0' && first->supervisor > 0 &&
+		 is_ours_to_release(first) && hold_id_find(first->supervisor, id))
+		snprintf(text, size, "; semlock --release=%s %s ends this hold", id, word);
+	else
+		snprintf(text, size, "; semlock --who %s says more", word);
 }
 
 static bool same_command(const struct process *one, const struct process *other)
 {
 	return one->command_length == other->command_length &&
 	       memcmp(one->command, other->command, one->command_length) == 0;
+}
+
+/* Any process can give itself the name of a placeholder, and the number of an innocent one.  Only
+ * root, and a process that may signal the other, is believed.  (A program that is setuid has the
+ * name that its caller gave it.) */
+static bool may_speak_for(const struct process *speaker, pid_t pid)
+{
+	struct process other;
+
+	if (speaker->user == (uid_t)-1 || speaker->user != speaker->real_user)
+		return false;
+	return speaker->user == 0 ||
+	       (process_read(pid, &other) && other.real_user == speaker->user);
 }
 
 pid_t owner_caller_of_hold(const struct owner *holder)
@@ -193,10 +277,10 @@ pid_t owner_caller_of_hold(const struct owner *holder)
 	caller = text_number(name + length, INT_MAX);
 	if (process_is_below(holder->process.pid))
 		return 1; /* the number is another process's here */
-	return caller > 1 ? (pid_t)caller : 1;
+	return caller > 1 && may_speak_for(&holder->process, (pid_t)caller) ? (pid_t)caller : 1;
 }
 
-/* The process that asks, or its subreaper: with -o, semlock is two processes. */
+/* Is PROCESS the one that asks, or its subreaper?  (With -o, semlock is two processes.) */
 static bool is_asker(const struct process *process, pid_t asker)
 {
 	struct process asking;

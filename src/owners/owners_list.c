@@ -58,7 +58,7 @@ void owners_drop(struct owners *found, size_t i)
 
 unsigned owners_kinds(const struct lock *lock)
 {
-	return (lock->spec->method->can & CAN_RANGE) != 0 ? KIND_OFD | KIND_POSIX : KIND_FLOCK;
+	return lock_can(lock, CAN_RANGE) ? KIND_OFD | KIND_POSIX : KIND_FLOCK;
 }
 
 static bool is_flock_slot(const struct procfs_lock *lock)
@@ -69,7 +69,7 @@ static bool is_flock_slot(const struct procfs_lock *lock)
 bool owners_count_lock(const struct procfs_lock *lock, unsigned kinds)
 {
 	if (lock->first == FLOCK_FIRST_SLOT + SLOT_OF_COLLECTOR)
-		return false; /* it holds nobody up but other collectors */
+		return false; /* it only keeps other collectors waiting */
 	return is_flock_slot(lock) ? (kinds & KIND_FLOCK) != 0 : (kinds & lock->kind) != 0;
 }
 
@@ -90,7 +90,7 @@ void owner_describe(struct owner *owner, const struct procfs_lock *lock)
 
 bool owner_conflicts(const struct owner *owner, const struct lock *lock)
 {
-	return (lock->spec->method->can & CAN_RANGE) == 0 ||
+	return !lock_can(lock, CAN_RANGE) ||
 	       (lock_overlaps(lock, owner->first, owner->last) &&
 		   (owner->mode != MODE_SHARED || lock->spec->mode != SHARED));
 }

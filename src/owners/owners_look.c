@@ -20,45 +20,45 @@ static const struct source *source_of(const struct lock *lock)
 	return &server_source;
 }
 
-/* Is the search to be made again? */
-static bool has_missed(enum look look, struct search *search)
+/* Must the search be repeated? */
+static bool has_missed(enum searched look, struct search *search)
 {
 	enum { MOST_TRIES = 4 };
 
-	if (look != LOOK_MISSED)
+	if (look != SEARCHED_MISSED)
 		return false;
 	fd_walk_drop(search->terms->walk);
 	return ++search->terms->progress.tries < MOST_TRIES && !allowance_spent(&search->limit);
 }
 
-static enum look look_once(struct owners *found, const struct lock *lock, struct search *search,
+static enum searched look_once(struct owners *found, const struct lock *lock, struct search *search,
     struct error *error)
 {
-	enum look look = LOOK_PIECE;
+	enum searched look = SEARCHED_PIECE;
 
 	*found = (struct owners){0};
 	if (!search->in_pieces || fd_walk_go_on(search->terms->walk))
 		look = source_of(lock)->add(found, lock, search, error);
-	if (look < LOOK_PIECE && found->seen == SEEN_FAILED) {
-		error_plain(error, ERROR_SYSTEM, "cannot list its holders: no memory");
-		look = LOOK_FAILED;
+	if (look < SEARCHED_PIECE && found->seen == SEEN_FAILED) {
+		error_plain(error, ERROR_SYSTEM, "cannot list its holders: out of memory");
+		look = SEARCHED_FAILED;
 	}
 	return look;
 }
 
-/* Can there be no holder of LOCK beside HOLDER, which has been seen?  A shared lock and a slot can
- * have others, and so can a part of the bytes. */
+/* Does HOLDER, which was seen, exclude all other holders of LOCK?  A shared lock, a slot, or a part
+ * of the bytes does not. */
 static bool is_only_holder(const struct owner *holder, const struct lock *lock)
 {
 	const struct bytes bytes = bytes_of(lock);
-	const bool has_all = (lock->spec->method->can & CAN_RANGE) == 0 ||
+	const bool has_all = !lock_can(lock, CAN_RANGE) ||
 	                     (holder->first <= bytes.first && holder->last >= bytes.last);
 
 	return holder->nmembers > 0 && holder->process.pid > 0 && holder->verdict == ALIVE &&
 	       holder->mode == MODE_EXCLUSIVE && has_all;
 }
 
-/* FOUND becomes the holder, if the processes that TERMS knows of prove it. */
+/* FOUND becomes the holder, if one of the processes known from TERMS still is. */
 static bool look_at_known(struct owners *found, const struct lock *lock,
     const struct search_terms *terms)
 {
@@ -70,7 +70,7 @@ static bool look_at_known(struct owners *found, const struct lock *lock,
 
 	if (terms->known == NULL || terms->known->count == 0)
 		return false;
-	if (look_once(found, lock, &search, &ignored) == LOOK_WHOLE && found->holders == 1 &&
+	if (look_once(found, lock, &search, &ignored) == SEARCHED_WHOLE && found->holders == 1 &&
 	    is_only_holder(&found->list[0], lock))
 		return true;
 	owners_forget(found);
@@ -84,7 +84,7 @@ int owners_look(struct owners *found, const struct lock *lock, struct search_ter
 	struct search search = {.terms = terms,
 	    .limit = allowance_begins(terms->budget, terms->deadline),
 	    .in_pieces = in_pieces};
-	enum look look;
+	enum searched look;
 	bool missed;
 
 	if (look_at_known(found, lock, terms))
@@ -97,16 +97,16 @@ int owners_look(struct owners *found, const struct lock *lock, struct search_ter
 	do {
 		look = look_once(found, lock, &search, error);
 		missed = has_missed(look, &search);
-		if (missed || look == LOOK_PIECE)
+		if (missed || look == SEARCHED_PIECE)
 			owners_forget(found);
 	} while (missed && !in_pieces);
-	if (missed || look == LOOK_PIECE)
+	if (missed || look == SEARCHED_PIECE)
 		return 1;
 	terms->progress = (struct look_progress){0};
-	return look == LOOK_FAILED ? -1 : 0;
+	return look == SEARCHED_FAILED ? -1 : 0;
 }
 
-/* No process that is seen here holds the kernel lock: one outside of this PID namespace does. */
+/* No process seen here holds the kernel lock, but one outside this PID namespace does. */
 static void add_outside(struct owners *found, const struct method *method)
 {
 	struct owner *owner = owners_add(found), outside;
@@ -122,7 +122,7 @@ static void add_outside(struct owners *found, const struct method *method)
 	found->holders++;
 }
 
-/* Without -m, kernel locks of all kinds count, unless the lock's record tells its method. */
+/* Without -m, kernel locks of all kinds count, unless the lock's record names its method. */
 int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method,
     struct search_terms *terms, struct error *error)
 {
@@ -133,7 +133,7 @@ int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_
 	if (server_method(spec->name) != NULL)
 		spec->method = server_method(spec->name);
 	if (spec->method->family == ON_SERVER) {
-		fd_walk_drop(terms->walk); /* its answer may take long */
+		fd_walk_drop(terms->walk); /* the server may be slow to answer */
 		return server_owners_ask(found, &lock, error);
 	}
 	terms->kinds = this_method ? owners_kinds(&lock) : KIND_FLOCK | KIND_OFD | KIND_POSIX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A lock made of files is looked at through an opening of its own: nothing is taken, and another
- * thread may be using the lock itself. */
+/* Open the lock anew to look at it: nothing is taken, and another thread may be using the lock
+ * itself. */
 #include <config.h>
 
 #include <errno.h>
@@ -20,31 +20,31 @@ struct probe {
 	struct child no_child;
 };
 
-/* Does root, PID's real user or that of PID's parent (of sudo, say) own OBJECT?  If not, OBJECT
- * lets no process signal PID, nor run a command under its lock: any user can name any process.  (A
- * daemon that switches the effective user for a moment does not change whose it is.)  True as well
- * once PID has ended. */
+/* Do root, PID's real user or the real user of PID's parent (sudo, for instance) own OBJECT?  If
+ * not, OBJECT does not justify a signal to PID, nor a command under its lock: any user can name any
+ * process.  (The real user is that of a daemon that switches its effective user for a moment, too.)
+ * Also true once PID has ended. */
 static bool owner_trusted(const struct stat *object, pid_t pid)
 {
 	struct process process, parent;
 
 	if (object->st_uid == 0)
 		return true;
-	/* once it has ended, no process is signalled by its PID */
+	/* if it has ended, no signal will reach it */
 	if (!process_read(pid, &process))
 		return kill(pid, 0) != 0 && errno == ESRCH;
 	return object->st_uid == process.real_user ||
 	       (process_read(process.parent, &parent) && object->st_uid == parent.real_user);
 }
 
-/* The same, for what is written in OBJECT: no other user may write to it either. */
+/* The same for what is written in OBJECT: no other user may be able to write to it, either. */
 static bool record_trusted(const struct stat *object, pid_t pid)
 {
 	return (S_ISLNK(object->st_mode) || (object->st_mode & (S_IWGRP | S_IWOTH)) == 0) &&
 	       owner_trusted(object, pid);
 }
 
-/* Returns 0, or -1 with ERROR filled; PROBE is to be closed in either case. */
+/* Returns 0, or -1 with ERROR filled; PROBE must be closed in both cases. */
 static int probe_open(struct probe *probe, const struct lock_spec *spec, struct error *error)
 {
 	*probe = (struct probe){.spec = {.method = spec->method, .name = spec->name, .fd = -1},
@@ -62,8 +62,8 @@ static void probe_close(struct probe *probe)
 	probe->spec.method->release(&probe->lock);
 }
 
-/* Read the record of the lock NAME, if that is one of METHOD.  Returns its kind; RECORD_ABSENT:
- * none. */
+/* Read the record of the lock NAME, if METHOD made it.  Returns its kind; RECORD_ABSENT: it did
+ * not. */
 static enum record_kind probe_record(const char *name, const struct method *method,
     struct record *record)
 {
@@ -95,38 +95,38 @@ const struct method *record_method(const char *name)
 static bool is_in_namespace(pid_t pid, uint64_t pidns)
 {
 	char path[40];
-	struct stat namespace;
+	struct stat its;
 
 	snprintf(path, sizeof path, "/proc/%ld/ns/pid", (long)pid);
-	return stat(path, &namespace) == 0 && namespace.st_ino == pidns;
+	return stat(path, &its) == 0 && its.st_ino == pidns;
 }
 
-/* Is PID the semlock of RECORD, that releases the lock?  A process that started later than RECORD's
- * has merely reused its PID. */
+/* Is PID the semlock in RECORD, which releases the lock?  A process that started later than
+ * RECORD's only reuses its PID. */
 static bool is_semlock_of(pid_t pid, const struct record *record)
 {
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
-	return pid == record->semlock && process_stat(pid, &stat) && stat.started <= record->start;
+	return pid == record->semlock && process_stat(pid, &seen) && seen.started <= record->start;
 }
 
 /* Is MEMBER the process that RECORD names, or its parent, the semlock that waits for its end? */
 static bool is_named(pid_t member, const struct record *record)
 {
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
 	if (record->pidns != 0 && record->pidns != host_id()->pidns)
 		return is_in_namespace(member, record->pidns);
 	if (is_semlock_of(member, record))
 		return true;
-	if (record->pid <= 0 || !process_stat(record->pid, &stat) ||
-	    (record->start != 0 && record->start != stat.started))
+	if (record->pid <= 0 || !process_stat(record->pid, &seen) ||
+	    (record->start != 0 && record->start != seen.started))
 		return false;
-	return member == record->pid || member == stat.parent;
+	return member == record->pid || member == seen.parent;
 }
 
 /* Does RECORD name a process through which OWNER has the lock's file under flock(2), or a child of
- * such a process? */
+ * one? */
 static bool record_names(const struct owner *owner, const struct record *record)
 {
 	for (size_t i = 0; i < owner->nmembers; i++)
@@ -135,18 +135,19 @@ static bool record_names(const struct owner *owner, const struct record *record)
 	return owner->nmembers == 0 && owner->taker > 0 && is_named(owner->taker, record);
 }
 
-/* OWNER has the lock's file under flock(2): as the lock's holder, not as a waiter?  RECORD is the
- * file's. A waiter takes the flock for a moment as well, to judge a lock without a flock or to take
- * it from a dead holder; no other process inherits that flock.  The holder's flock is its command's
- * as well, or its taker has ended: then the kernel, in a PID namespace, names no taker (0). */
+/* OWNER has the lock's file, with RECORD in it, under flock(2): is it the lock's holder, and not a
+ * waiter?  A waiter takes the flock for a moment, too, to judge a lock without a flock or to take
+ * it from a dead holder; but no other process inherits that flock.  A holder's flock is its
+ * command's as well, or its taker has ended: then, in a PID namespace, the kernel names no taker
+ * (0). */
 static bool is_holder(const struct owner *owner, const struct record *record)
 {
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
 	if (owner->nmembers > 1 || record_names(owner, record))
 		return true;
 	if (owner->nmembers == 0) /* taker 0: in another PID namespace */
-		return owner->taker <= 0 || !process_stat(owner->taker, &stat);
+		return owner->taker <= 0 || !process_stat(owner->taker, &seen);
 	return !owner_has(owner, owner->taker);
 }
 
@@ -158,7 +159,7 @@ bool record_is_link(const char *name, const struct owner *holder)
 	       record_names(holder, &record);
 }
 
-/* Is RECORD another host's, as far as it says? */
+/* Does RECORD come from another host, as far as it says? */
 static bool is_other_host(const struct record *record)
 {
 	return (record->host[0] != '\0' && strcmp(record->host, host_id()->host) != 0) ||
@@ -167,7 +168,7 @@ static bool is_other_host(const struct record *record)
 
 /* ---- the holder ---- */
 
-/* HOLDER becomes the recorded command, with the semlock that waits for it to end. */
+/* HOLDER becomes the recorded command and the semlock that waits for it to end. */
 static bool name_command(struct owner *holder, const struct record *record)
 {
 	struct process process;
@@ -180,10 +181,9 @@ static bool name_command(struct owner *holder, const struct record *record)
 		return false;
 	holder->process = process;
 	holder->since = process_start(process.started);
-	holder->supervisor =
-	    process_stat(process.parent, &parent) && strcmp(parent.name, "semlock") == 0
-		? process.parent
-		: 0;
+	holder->supervisor = process_stat(process.parent, &parent) && name_is_semlock(parent.name)
+	                         ? process.parent
+	                         : 0;
 	holder->since_exact = holder->supervisor != 0;
 	return true;
 }
@@ -197,9 +197,8 @@ static enum verdict judge_record(const struct probe *probe)
 	           : UNKNOWN;
 }
 
-/* In a PID namespace, as in a container, the kernel shows no flock of a process outside of it: the
- * process that the record names may hold the lock.  A link's does not say where: its flock
- * tells. */
+/* May the recorded process hold the lock from outside of our PID namespace (a container's)?  The
+ * kernel does not show its flock there.  A link's record names no namespace: so try the flock. */
 static bool may_be_outside(const struct probe *probe)
 {
 	const struct record *record = &probe->info.record;
@@ -210,7 +209,7 @@ static bool may_be_outside(const struct probe *probe)
 	if (record->pidns == 0)
 		return probe->lock.files.state->object->pid_only &&
 		       kernel_owner_outside(object, KIND_FLOCK);
-	return record->pidns != this->pidns && this->pidns != FIRST_PIDNS &&
+	return record->pidns != this->pidns && !process_sees_all() &&
 	       record_of_boot(record, this->boot);
 }
 
@@ -236,7 +235,7 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 }
 
 /* Add the holder that the record names.  FLOCKED: a process that it does not name has the lock
- * under flock(2): a waiter that judges it or takes it from a dead holder, or a foreign program. */
+ * under flock(2): a waiter that judges it or takes it from a dead holder, or another program. */
 static void add_recorded(struct owners *found, const struct probe *probe, bool flocked)
 {
 	const struct lock_info *info = &probe->info;
@@ -267,7 +266,7 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 	}
 	holder->doubt = record_doubt(probe, holder->verdict);
 	if (holder->verdict == ALIVE && holder->doubt == DOUBT_NONE)
-		holder->doubt = DOUBT_NUMBER; /* the process is hidden (hidepid) */
+		holder->doubt = DOUBT_NUMBER; /* the process may be hidden (hidepid) */
 	if (holder->verdict == DEAD && (flocked || may_be_outside(probe))) {
 		holder->verdict = UNKNOWN;
 		holder->doubt = flocked ? DOUBT_FLOCK : DOUBT_NAMESPACE;
@@ -280,8 +279,8 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 }
 
 /* Give the flock's holder the name in the record, if that is the same process.  If the flock's
- * holder is unseen, the record alone tells.  Another user's object may be a link to a file that a
- * process has under flock for another purpose, or name a waiter, which has the flock for a
+ * holder was not seen, only the record names it.  Another user's object may be a link to a file
+ * that a process has flocked for another purpose, or name a waiter, which has the flock for a
  * moment. */
 static void name_flocked(struct owners *found, const struct probe *probe)
 {
@@ -303,24 +302,24 @@ static void name_flocked(struct owners *found, const struct probe *probe)
 	owners_join(found, holder, info->record.pid, -1);
 }
 
-/* A link's record does not name the semlock that releases the lock when the command, which it
- * names, has ended.  But that semlock alone has the file open for writing: on a local file system,
- * a waiter reads. */
+/* A link's record names the command, and not the semlock that releases the lock when the command
+ * has ended.  But only that semlock has the file open for writing: a waiter on a local file system
+ * only reads it. */
 static bool has_made_it(const struct owner *owner, const struct probe *probe)
 {
 	char path[64];
-	struct stat link;
+	struct stat named;
 
 	if (!probe->lock.files.state->object->pid_only || !probe->lock.files.state->local ||
 	    owner->nmembers == 0 || process_lives(probe->info.record.pid) ||
-	    strcmp(owner->process.name, "semlock") != 0)
+	    !name_is_semlock(owner->process.name))
 		return false;
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)owner->members[0].pid,
 	    owner->members[0].fd);
-	return lstat(path, &link) == 0 && (link.st_mode & S_IWUSR) != 0;
+	return lstat(path, &named) == 0 && (named.st_mode & S_IWUSR) != 0;
 }
 
-static enum look look_at(struct owners *found, const struct probe *probe, struct search *search,
+static enum searched look_at(struct owners *found, const struct probe *probe, struct search *search,
     struct error *error)
 {
 	const struct lock_info *info = &probe->info;
@@ -328,16 +327,16 @@ static enum look look_at(struct owners *found, const struct probe *probe, struct
 	struct owner *owner;
 	size_t flocks;
 	bool steady;
-	enum look look;
+	enum searched look;
 
 	if (info->there && info->record.kind == RECORD_ABSENT) {
-		error_plain(error, ERROR_OPEN, "is a directory of other files, and no lock");
-		return LOOK_FAILED;
+		error_plain(error, ERROR_OPEN, "is a directory of other files, not a lock");
+		return SEARCHED_FAILED;
 	}
 	if (snapshot_take_object(&snapshot, &probe->lock, info->object, search, error) != 0)
-		return LOOK_FAILED;
+		return SEARCHED_FAILED;
 	look = kernel_owners_add(found, &snapshot, KIND_FLOCK, search, error);
-	if (look >= LOOK_PIECE) {
+	if (look >= SEARCHED_PIECE) {
 		snapshot_forget(&snapshot);
 		return look;
 	}
@@ -366,14 +365,14 @@ static enum look look_at(struct owners *found, const struct probe *probe, struct
 		found->list[i].kind = 0;
 	}
 	snapshot_forget(&snapshot);
-	return steady ? look : LOOK_MISSED;
+	return steady ? look : SEARCHED_MISSED;
 }
 
-static enum look record_add(struct owners *found, const struct lock *lock, struct search *search,
-    struct error *error)
+static enum searched record_add(struct owners *found, const struct lock *lock,
+    struct search *search, struct error *error)
 {
 	struct probe probe;
-	enum look look = LOOK_FAILED;
+	enum searched look = SEARCHED_FAILED;
 
 	if (probe_open(&probe, lock->spec, error) == 0)
 		look = look_at(found, &probe, search, error);
@@ -394,12 +393,12 @@ bool record_names_nobody(const struct lock *lock, int64_t age)
 	return nobody;
 }
 
-/* ---- does a process hold it? ---- */
+/* ---- does a certain process hold it? ---- */
 
-/* The descriptor by which process PID has the lock of INFO under flock(2); -1: none. */
+/* The descriptor through which process PID has INFO's lock under flock(2); -1: none. */
 static int flocked_fd(const struct lock_info *info, pid_t pid)
 {
-	struct identity object = {info->status.st_dev, info->status.st_ino};
+	struct identity object = identity_of(&info->status);
 	struct open_fds open_fds = {.files = &object, .nfiles = 1};
 	int fd = -1;
 
@@ -416,18 +415,18 @@ static int flocked_fd(const struct lock_info *info, pid_t pid)
 static bool is_recorded(const struct lock_info *info, pid_t pid)
 {
 	const struct record *record = &info->record;
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
 	return info->legible && record->kind == RECORD_FULL &&
 	       (record->pid == pid || is_semlock_of(pid, record)) &&
 	       record_trusted(&info->status, pid) && record->start != 0 &&
 	       record_of_boot(record, host_id()->boot) && record->pidns == host_id()->pidns &&
-	       !is_other_host(record) && process_stat(pid, &stat) &&
-	       (stat.started == record->start || record->pid != pid) && !procfs_ended(stat.state);
+	       !is_other_host(record) && process_stat(pid, &seen) &&
+	       (seen.started == record->start || record->pid != pid) && !procfs_ended(seen.state);
 }
 
-/* Root or PID's user must own the lock; and PID has it under flock(2), or is named in its record by
- * PID and start, of this boot and PID namespace, as the command or its semlock. */
+/* Root or PID's user must own the lock.  And PID must have it under flock(2), or be named in its
+ * record by PID and start, of this boot and PID namespace, as the command or its semlock. */
 static bool is_proven(const struct lock *lock, pid_t pid)
 {
 	struct probe probe;
@@ -440,7 +439,7 @@ static bool is_proven(const struct lock *lock, pid_t pid)
 	return holds;
 }
 
-/* Of WALK's processes; PID and the record are read anew. */
+/* Searches WALK's processes, but reads PID and the record anew. */
 static bool record_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk)
 {
 	struct search_terms terms = SEARCH_FOR_PROOF;
@@ -451,28 +450,28 @@ static bool record_verify(const struct lock *lock, pid_t pid, struct fd_walk *wa
 	bool holds;
 
 	terms.walk = walk;
-	holds = record_add(&found, lock, &search, &ignored) <= LOOK_MISSED && found.holders > 0 &&
-	        found.list[0].verdict == ALIVE && found.list[0].doubt == DOUBT_NONE &&
-	        owner_has(&found.list[0], pid);
+	holds = record_add(&found, lock, &search, &ignored) <= SEARCHED_MISSED &&
+	        found.holders > 0 && found.list[0].verdict == ALIVE &&
+	        found.list[0].doubt == DOUBT_NONE && owner_has(&found.list[0], pid);
 	owners_forget(&found);
 	search_terms_forget(&terms);
 	return holds && is_proven(lock, pid);
 }
 
-/* May this process have inherited a descriptor on the object of PROBE, which is another opening of
- * LOCK?  If so, /proc tells more. */
+/* May this process have inherited a descriptor for the object of PROBE, which opened LOCK anew?  If
+ * so, look into /proc. */
 static bool may_inherit(const struct probe *probe, const struct lock *lock)
 {
 	const struct stat *status = &probe->info.status;
-	const struct identity object = {status->st_dev, status->st_ino};
+	const struct identity object = identity_of(status);
 	const int own[] = {lock->fd, probe->info.object};
 
 	return probe->info.there && probe->info.object >= 0 && open_fds_may_inherit(&object, own);
 }
 
 /* The descriptor by which this process has LOCK under flock(2): it runs under the lock, and has
- * inherited it.  Root or this process's user must own the lock: its name may be a link to a file
- * that is flocked for another purpose. */
+ * inherited it.  Root or this process's user must own the lock, because its name may be a link to a
+ * file that is flocked for another purpose. */
 static enum nesting record_nesting(const struct lock *lock, int *fd)
 {
 	struct probe probe;

@@ -26,7 +26,7 @@ static void field_text(const char *answer, const char *key, char *text, size_t s
 		text_printable(text, size, value, strcspn(value, " "), size - 1);
 }
 
-/* The number of the field KEY, from 0 to MOST; -1: none. */
+/* The number in field KEY, from 0 to MOST; -1: none. */
 static long long field_number(const char *answer, const char *key, long long most)
 {
 	long long value;
@@ -42,18 +42,18 @@ struct child_search {
 static bool see_child(pid_t pid, void *context)
 {
 	struct child_search *search = context;
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
-	if (process_stat(pid, &stat) && stat.parent == search->parent &&
-	    !procfs_ended(stat.state) && strcmp(stat.name, OBSERVER_NAME) != 0 &&
-	    strncmp(stat.name, LOCKSMITH_PREFIX, 15) != 0) /* the kernel cuts names */
+	if (process_stat(pid, &seen) && seen.parent == search->parent &&
+	    !procfs_ended(seen.state) && strcmp(seen.name, OBSERVER_NAME) != 0 &&
+	    !name_is_helper(seen.name))
 		search->found = pid;
 	return search->found == 0;
 }
 
-/* The child of SEMLOCK that is neither a helper nor shows a wait: its command, or that of a
- * subreaper, semlock; 0: none.  A waiter's may be an orphan that its helper has left, or what is
- * about to show the wait. */
+/* The child of SEMLOCK that is neither a helper nor an observer: its command or, under a subreaper,
+ * a semlock; 0: none.  If SEMLOCK waits, this may be an orphan of its helper, or a child that is
+ * about to be the observer. */
 static pid_t child_of(pid_t semlock)
 {
 	struct child_search search = {.parent = semlock};
@@ -62,14 +62,9 @@ static pid_t child_of(pid_t semlock)
 	return search.found;
 }
 
-static bool is_semlock(const struct process *process)
-{
-	return strcmp(process->name, "semlock") == 0;
-}
-
-/* On this host /proc knows more: until a helper has renewed its lock, the server knows semlock's
- * PID and not the command's, and some know no words.  A PID that belongs neither to a semlock nor
- * to a child of one has been reused. */
+/* On this host, /proc knows more: until a helper renews its lock, the server knows only semlock's
+ * PID, and some know no command.  A PID that belongs neither to a semlock nor to a child of one has
+ * been reused. */
 static void name_command(struct owner *owner)
 {
 	struct process above, process;
@@ -80,16 +75,26 @@ static void name_command(struct owner *owner)
 	if (owner->process.pid <= 0 || strcasecmp(host, owner->host) != 0 ||
 	    !process_read(owner->process.pid, &process) || !process_read(process.parent, &above))
 		return;
-	while (is_semlock(&process)) {
+	while (name_is_semlock(process.name)) {
 		child = child_of(process.pid);
 		above = process;
 		if (child == 0 || !process_read(child, &process))
 			return;
 	}
-	if (is_semlock(&above)) {
+	if (name_is_semlock(above.name)) {
 		owner->process = process;
 		owner->supervisor = above.pid;
 	}
+}
+
+/* A helper may also say "slots". */
+static enum owner_mode mode_named(const char *word)
+{
+	enum owner_mode mode = word[0] == '\0' ? MODE_UNKNOWN : MODE_EXCLUSIVE;
+
+	while (mode != MODE_UNKNOWN && mode != MODE_SLOT && strcmp(word, mode_text(mode)) != 0)
+		mode++;
+	return mode;
 }
 
 void server_owners_add(struct owners *found, const char *method, const char *text, bool waits)
@@ -98,7 +103,7 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 	long long slot = field_number(text, FIELD_SLOT, INT_MAX),
 		  pid = field_number(text, FIELD_PID, INT32_MAX);
 	long long since = field_number(text, FIELD_SINCE, INT64_MAX / SECOND);
-	/* may have blanks, and so is the last */
+	/* it may contain blanks, so it comes last */
 	const char *note = locksmith_field(text, FIELD_NOTE), *command;
 	char mode[16];
 
@@ -107,10 +112,7 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 	field_text(text, FIELD_MODE, mode, sizeof mode);
 	owner->waits = waits;
 	owner->method = method;
-	owner->mode = strcmp(mode, "exclusive") == 0 ? MODE_EXCLUSIVE
-	              : strcmp(mode, "shared") == 0  ? MODE_SHARED
-	              : mode[0] == '\0'              ? MODE_UNKNOWN
-	                                             : MODE_SLOT;
+	owner->mode = mode_named(mode);
 	if (slot >= 0)
 		owner->mode = MODE_SLOT;
 	owner->slot = (int)slot;
@@ -157,8 +159,8 @@ int server_owners_ask(struct owners *found, const struct lock *lock, struct erro
 	return result;
 }
 
-/* Does a thread of PID keep the time of a lease?  It does from before the command begins until the
- * lock is released, also after the command has ended (--min-hold). */
+/* Does a thread of PID watch a lease?  It does so from before the command starts until the lock is
+ * released, also after the command has ended (--min-hold). */
 static bool keeps_lease(pid_t pid)
 {
 	char path[64], name[32];
@@ -197,15 +199,15 @@ void server_owners_see(struct owners *found, const char *url, pid_t semlock, boo
 
 /* ---- the family ---- */
 
-/* The server is not asked: its last answer about a busy lock. */
-static enum look server_add(struct owners *found, const struct lock *lock, struct search *search,
-    struct error *error)
+/* Do not ask the server: use its last answer about a busy lock. */
+static enum searched server_add(struct owners *found, const struct lock *lock,
+    struct search *search, struct error *error)
 {
 	(void)search;
 	(void)error;
 	if (lock->server.text != NULL)
 		server_owners_add(found, lock->spec->method->name, lock->server.text, false);
-	return LOOK_WHOLE;
+	return SEARCHED_WHOLE;
 }
 
 /* No process is signalled for a lock on a server. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The descriptors that processes have open, and their fdinfo, tell which locks a file carries, and
- * through which processes.  /proc/locks tells of the others. */
+/* The descriptors that processes have open, and their fdinfo, show which locks a file carries, and
+ * through which processes.  /proc/locks shows the rest. */
 #include <config.h>
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "owners/sources.h"
@@ -22,14 +23,14 @@ struct lock_list {
 	int64_t read_at; /* ns on clock_now()'s clock */
 	struct procfs_lock *lines;
 	size_t count;
-	bool may_lack; /* a line: it has changed between two reads, perhaps */
+	bool may_lack; /* a line that may have changed between two reads */
 };
 
 static bool append_line(struct lock_list *list, const struct procfs_lock *line)
 {
 	struct procfs_lock *lines = list->lines;
 
-	if ((list->count & (list->count - 1)) == 0) /* full at each power of two */
+	if ((list->count & (list->count - 1)) == 0) /* the list is full at each power of two */
 		lines = realloc(lines, (list->count == 0 ? 1 : 2 * list->count) * sizeof *lines);
 	if (lines == NULL)
 		return false;
@@ -38,7 +39,7 @@ static bool append_line(struct lock_list *list, const struct procfs_lock *line)
 	return true;
 }
 
-/* A page at least, when nothing is left of LIMIT: most machines have no more locks, and it can name
+/* Read at least a page, even when LIMIT is spent: most machines have no more locks, and it can name
  * the process to look into.  Returns 0, or -1 with ERROR filled. */
 static int read_lines(struct lock_list *list, struct allowance *limit, struct error *error)
 {
@@ -57,7 +58,7 @@ static int read_lines(struct lock_list *list, struct allowance *limit, struct er
 		if (!procfs_lock_line(line, &lock))
 			continue;
 		if (!append_line(list, &lock))
-			result = error_set(error, ERROR_SYSTEM, "no memory");
+			result = error_set(error, ERROR_SYSTEM, "out of memory");
 		if (list->count % LINES_OF_PAGE == 0 && allowance_spent(limit))
 			break;
 	}
@@ -81,11 +82,10 @@ static bool may_read(const struct search_terms *terms)
 	       (terms->list == NULL || clock_now() - terms->list->read_at >= terms->list_pause);
 }
 
-static bool is_about(const struct snapshot *snapshot, unsigned file, const struct procfs_lock *lock)
+static bool is_about(const struct snapshot *snapshot, const struct procfs_lock *lock)
 {
-	return lock->inode == (unsigned long long)snapshot->files[file].inode &&
-	       lock->major == snapshot->devices[file].major &&
-	       lock->minor == snapshot->devices[file].minor;
+	return lock->inode == (unsigned long long)snapshot->file.inode &&
+	       lock->major == snapshot->major && lock->minor == snapshot->minor;
 }
 
 struct listed_lock *snapshot_line(const struct snapshot *snapshot, const struct procfs_lock *lock)
@@ -94,16 +94,26 @@ struct listed_lock *snapshot_line(const struct snapshot *snapshot, const struct 
 
 	for (size_t i = 0; i < snapshot->nlisted; i++) {
 		entry = &snapshot->listed[i];
-		if (!entry->accounted && entry->file == SNAPSHOT_LOCK &&
-		    procfs_same_lock(&entry->lock, lock))
+		if (!entry->accounted && procfs_same_lock(&entry->lock, lock))
 			return entry;
 	}
 	return NULL;
 }
 
-/* Keep the lines of LIST that are about the files of SNAPSHOT.  While /proc/locks changes, a read
- * of it can give a lock twice, each time with the waiters behind it: but only shared locks can be
- * alike.  (A ticket counts once, however often it is listed.)  Returns false without memory. */
+/* LINE may be a ticket in a queue that may not be opened. */
+static void pick_ticket(struct snapshot *snapshot, const struct procfs_lock *line)
+{
+	const struct identity *queue = &snapshot->closed_queue;
+
+	if (queue->inode != 0 && line->kind == KIND_POSIX && line->exclusive && !line->waiting &&
+	    line->inode == (unsigned long long)queue->inode &&
+	    line->major == major(queue->device) && line->minor == minor(queue->device))
+		tickets_add(&snapshot->tickets, line->first, (pid_t)line->pid);
+}
+
+/* Keep the lines of LIST about SNAPSHOT's file.  While /proc/locks changes, a read can return a
+ * lock twice, each time with the waiters behind it; but only shared locks can be alike.  Returns
+ * false without memory. */
 static bool pick_lines(struct snapshot *snapshot, const struct lock_list *list)
 {
 	struct listed_lock entry = {0};
@@ -111,30 +121,21 @@ static bool pick_lines(struct snapshot *snapshot, const struct lock_list *list)
 
 	free(snapshot->listed);
 	snapshot->nlisted = 0;
-	snapshot->listed = calloc(SNAPSHOT_FILES * list->count + 1, sizeof *snapshot->listed);
+	snapshot->listed = calloc(list->count + 1, sizeof *snapshot->listed);
 	if (snapshot->listed == NULL)
 		return false;
 	for (size_t i = 0; i < list->count; i++) {
 		entry.lock = list->lines[i];
-		for (entry.file = 0; entry.file < snapshot->nfiles; entry.file++) {
-			if (!is_about(snapshot, entry.file, &entry.lock))
-				continue;
-			if (!entry.lock.waiting)
-				twice = entry.file == SNAPSHOT_LOCK && entry.lock.exclusive &&
-				        snapshot_line(snapshot, &entry.lock) != NULL;
-			if (!twice)
-				snapshot->listed[snapshot->nlisted++] = entry;
-		}
+		pick_ticket(snapshot, &entry.lock);
+		if (!is_about(snapshot, &entry.lock))
+			continue;
+		if (!entry.lock.waiting)
+			twice =
+			    entry.lock.exclusive && snapshot_line(snapshot, &entry.lock) != NULL;
+		if (!twice)
+			snapshot->listed[snapshot->nlisted++] = entry;
 	}
 	return true;
-}
-
-static bool has_line_of_lock(const struct snapshot *snapshot)
-{
-	for (size_t i = 0; i < snapshot->nlisted; i++)
-		if (snapshot->listed[i].file == SNAPSHOT_LOCK)
-			return true;
-	return false;
 }
 
 /* One pass.  Returns 0, or -1 with ERROR filled. */
@@ -145,13 +146,13 @@ static int read_list(struct snapshot *snapshot, struct search *search, struct er
 	search_terms_forget(terms);
 	terms->list = calloc(1, sizeof *terms->list);
 	if (terms->list == NULL)
-		return error_set(error, ERROR_SYSTEM, "no memory");
+		return error_set(error, ERROR_SYSTEM, "out of memory");
 	if (read_lines(terms->list, &search->limit, error) != 0) {
 		search_terms_forget(terms);
 		return -1;
 	}
 	if (!pick_lines(snapshot, terms->list))
-		return error_set(error, ERROR_SYSTEM, "no memory");
+		return error_set(error, ERROR_SYSTEM, "out of memory");
 	snapshot->list_state = LIST_FRESH;
 	return 0;
 }
@@ -161,14 +162,14 @@ int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice, 
 	if (may_read(search->terms)) {
 		if (read_list(snapshot, search, error) != 0)
 			return -1;
-		return twice && search->terms->list->may_lack && !has_line_of_lock(snapshot)
+		return twice && search->terms->list->may_lack && snapshot->nlisted == 0
 		           ? read_list(snapshot, search, error)
 		           : 0;
 	}
 	if (search->terms->list == NULL)
 		return 0;
 	if (!pick_lines(snapshot, search->terms->list))
-		return error_set(error, ERROR_SYSTEM, "no memory");
+		return error_set(error, ERROR_SYSTEM, "out of memory");
 	snapshot->list_state =
 	    search->terms->list->read_at < search->terms->progress.began ? LIST_OLDER : LIST_FRESH;
 	return 0;
@@ -176,38 +177,34 @@ int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice, 
 
 /* ---- the descriptors ---- */
 
-/* Returns false with errno set if FD is -1, or its file cannot be looked at. */
-static bool identify(struct snapshot *snapshot, unsigned file, int fd, struct stat *status)
+/* Returns false with errno set if FD is -1, or its file cannot be examined. */
+static bool identify(struct snapshot *snapshot, int fd, struct stat *status)
 {
 	if (fd < 0 || fstat(fd, status) != 0)
 		return false;
-	snapshot->files[file] = (struct identity){status->st_dev, status->st_ino};
-	file_system_device(fd, status->st_dev, &snapshot->devices[file].major,
-	    &snapshot->devices[file].minor);
-	snapshot->nfiles = file + 1;
+	snapshot->file = identity_of(status);
+	file_system_device(fd, status->st_dev, &snapshot->major, &snapshot->minor);
 	return true;
 }
 
-/* O_PATH: a plain open could hang (a FIFO) or be forbidden, and its close would drop a posix lock
- * that this process has on the file. */
-static bool identify_path(struct snapshot *snapshot, unsigned file, const char *path,
-    struct stat *status)
+/* O_PATH: a plain open could hang (a FIFO) or be forbidden, and closing it would drop this
+ * process's posix lock on the file. */
+static bool identify_path(struct snapshot *snapshot, const char *path, struct stat *status)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
-	bool there = identify(snapshot, file, fd, status);
+	bool there = identify(snapshot, fd, status);
 
 	if (fd >= 0)
 		close(fd);
 	return there;
 }
 
-/* The files are known: walk over all processes, or over those that SEARCH names. */
+/* The file is known: walk over all processes, or over those in SEARCH. */
 static void find_open_fds(struct snapshot *snapshot, struct search *search)
 {
-	snapshot->open_fds = (struct open_fds){.files = snapshot->files,
-	    .nfiles = snapshot->nfiles,
-	    .limit = &search->limit};
-	if (snapshot->nfiles == 0)
+	snapshot->open_fds =
+	    (struct open_fds){.files = &snapshot->file, .nfiles = 1, .limit = &search->limit};
+	if (snapshot->file.inode == 0)
 		return;
 	if (search->known == NULL) {
 		open_fds_find(&snapshot->open_fds, search->terms->walk);
@@ -219,27 +216,21 @@ static void find_open_fds(struct snapshot *snapshot, struct search *search)
 
 static void fill_snapshot(struct snapshot *snapshot, const struct lock *lock, struct search *search)
 {
-	struct stat status;
+	char path[QUEUE_PATH_SIZE];
+	struct stat file;
 
-	queuefile_path(lock, snapshot->queue);
-	identify_path(snapshot, SNAPSHOT_QUEUE, snapshot->queue, &status);
 	find_open_fds(snapshot, search);
+	queuefile_path(lock, path);
+	if (queue_list(&snapshot->tickets, path, &search->limit) != 0 && stat(path, &file) == 0)
+		snapshot->closed_queue = identity_of(&file);
 }
 
 void snapshot_forget(struct snapshot *snapshot)
 {
 	open_fds_forget(&snapshot->open_fds);
+	free(snapshot->tickets.list);
 	free(snapshot->listed);
 	*snapshot = (struct snapshot){0};
-}
-
-static bool has_ticket(const struct open_fds *open_fds, pid_t pid)
-{
-	for (size_t i = 0; i < open_fds->count; i++)
-		if (open_fds->list[i].pid == pid && open_fds->list[i].file == SNAPSHOT_QUEUE &&
-		    open_fds->list[i].locked && open_fds->list[i].lock.exclusive)
-			return true;
-	return false;
 }
 
 bool snapshot_has_idler(const struct snapshot *snapshot)
@@ -249,15 +240,15 @@ bool snapshot_has_idler(const struct snapshot *snapshot)
 
 	for (size_t i = 0; i < open_fds->count; i++) {
 		open_fd = &open_fds->list[i];
-		if (open_fd->file == SNAPSHOT_LOCK && !open_fd->locked &&
-		    open_fd->pid != getpid() && !has_ticket(open_fds, open_fd->pid))
+		if (!open_fd->locked && open_fd->pid != getpid() &&
+		    !tickets_include(&snapshot->tickets, open_fd->pid))
 			return true;
 	}
 	return false;
 }
 
-/* A lock whose file does not exist is free, if its directory does: else errno says what is
- * missing. */
+/* A lock whose file does not exist is free, provided that its directory exists: otherwise errno
+ * says what is missing. */
 int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct search *search,
     struct error *error)
 {
@@ -267,8 +258,8 @@ int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct sea
 	struct stat file;
 
 	*snapshot = (struct snapshot){0};
-	if (name == NULL ? !identify(snapshot, SNAPSHOT_LOCK, lock->fd, &file)
-			 : !identify_path(snapshot, SNAPSHOT_LOCK, name, &file)) {
+	if (name == NULL ? !identify(snapshot, lock->fd, &file)
+			 : !identify_path(snapshot, name, &file)) {
 		directory = name != NULL && errno == ENOENT ? path_directory(name, space) : NULL;
 		if (directory != NULL && access(directory, F_OK) == 0)
 			return 0;
@@ -277,8 +268,7 @@ int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct sea
 	if (name != NULL && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode)))
 		return error_plain(error, ERROR_OPEN, "is a %s, not a file to lock",
 		    S_ISFIFO(file.st_mode) ? "FIFO" : "socket");
-	itself.id.device = file.st_dev;
-	itself.id.inode = file.st_ino;
+	itself.id.file = identity_of(&file);
 	fill_snapshot(snapshot, &itself, search);
 	return 0;
 }
@@ -289,7 +279,7 @@ int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int
 	struct stat file;
 
 	*snapshot = (struct snapshot){0};
-	if (object >= 0 && !identify(snapshot, SNAPSHOT_LOCK, object, &file))
+	if (object >= 0 && !identify(snapshot, object, &file))
 		return error_set(error, ERROR_OPEN, "cannot examine it");
 	fill_snapshot(snapshot, lock, search);
 	return 0;

@@ -17,18 +17,18 @@
 
 /* What one look at the lock has found. */
 struct look {
-	int holders;      /* to be ended, or to be waited for */
+	int holders;      /* those to end or to wait for */
 	bool yields;      /* one of them may give the lock back */
-	bool doubtful;    /* it is not certain of one that it holds the lock */
-	int64_t young;    /* one is stopped only in so many ns (--older); 0: none */
-	char change[200]; /* of a lock that changes hands; "": it does not */
+	bool doubtful;    /* it is not certain that each of them holds the lock */
+	int64_t young;    /* ns until one is old enough to be stopped (--older); 0: none */
+	char change[200]; /* how the lock changes hands; "": it does not */
 };
 
-/* What it leads to. */
+/* What a look leads to. */
 enum stage {
-	STAGE_SEARCH, /* the lock is busy, and nobody was seen that could be stopped */
+	STAGE_SEARCH, /* the lock is busy, and no process was seen that could be stopped */
 	STAGE_LEAVE,  /* a holder is left alone: it may give the lock back, or is too young */
-	STAGE_STOP    /* a holder that has been signalled lives */
+	STAGE_STOP    /* a holder that has been signalled is still alive */
 };
 
 struct preemption {
@@ -39,35 +39,48 @@ struct preemption {
 	bool toggles;    /* --toggle */
 	bool stopped;    /* a process has been signalled */
 	bool said_young; /* --verbose has named a holder that is left alone */
-	bool doubted;    /* the look before LOOK: its LOOK.doubtful */
+	bool doubted;    /* LOOK.doubtful of the look before */
 	struct target_list targets;
-	struct owners first; /* with --toggle: the holders, as found by the search that signalled
-	                        them */
+	struct owners first; /* with --toggle: the holders that the first signals went to */
 	struct look look;
-	int64_t yields_since; /* each look since then: LOOK.yields; ns on clock_now()'s clock; 0:
-	                         the last one did not */
-	enum stage stage;     /* what LOOK has led to ... */
-	int64_t since;        /* ... and each look since then, ns on clock_now()'s clock ... */
-	int looks;            /* ... of which there were so many */
-	long pause;           /* ms until the next look */
+	int64_t yields_since; /* since then each look found LOOK.yields, in ns; 0: not the last */
+	enum stage stage;     /* what LOOK has led to, ... */
+	int64_t since; /* ... as has each look since then, in ns on clock_now()'s clock: ... */
+	int looks;     /* ... the number of those looks */
+	long pause;    /* ms until the next look */
 	struct search_terms terms; /* of each look */
 	struct fd_walk walk;       /* of each look */
 	int64_t look_began;        /* ns on clock_now()'s clock; 0: none is under way */
 	struct error *error;
 };
 
+/* Does process PID belong to this user, who may signal it?  Then only a sandbox refuses that. */
+static bool is_this_users(pid_t pid)
+{
+	struct process process;
+
+	return process_read(pid, &process) &&
+	       (process.real_user == getuid() || process.real_user == geteuid());
+}
+
 static int cannot_signal(struct error *error, pid_t pid)
 {
+	if (errno == EPERM && is_this_users(pid))
+		return error_plain(error, ERROR_UNAVAILABLE,
+		    "cannot stop the holder: process %ld is this user's, and may not be signalled "
+		    "from here: a sandbox forbids it (seccomp, Landlock)",
+		    (long)pid);
 	if (errno == EPERM)
 		return error_plain(error, ERROR_PERMISSION,
-		    "cannot stop the holder: process %ld is another user's; run semlock as that "
+		    "cannot stop the holder: process %ld belongs to another user; run semlock as "
+		    "that "
 		    "user, or as root",
 		    (long)pid);
 	return error_set(error, ERROR_UNAVAILABLE, "cannot stop the holder, process %ld",
 	    (long)pid);
 }
 
-/* Returns 0, also when there is no process PID; or -1 with ERROR filled. */
+/* Returns 0, also if PID does not exist; or -1 with ERROR filled. */
 static int add_target(struct preemption *state, pid_t pid)
 {
 	return target_add(&state->targets, pid) == 0 ? 0 : cannot_signal(state->error, pid);
@@ -86,10 +99,10 @@ static bool too_late(const struct preemption *state)
 /* Does PID hold the lock now; or SUPERVISOR, a flock -o whose command PID is? */
 static bool proven_holder(struct preemption *state, pid_t pid, pid_t supervisor)
 {
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
 	return owners_verify(state->lock, pid, &state->walk) ||
-	       (supervisor > 0 && process_stat(pid, &stat) && stat.parent == supervisor &&
+	       (supervisor > 0 && process_stat(pid, &seen) && seen.parent == supervisor &&
 		   owners_verify(state->lock, supervisor, &state->walk));
 }
 
@@ -116,31 +129,31 @@ static int signal_holder(struct preemption *state, pid_t pid, pid_t supervisor, 
 	return 0;
 }
 
-/* A program that holds the lock by semlock --hold would go on without it. */
+/* A program that holds the lock with semlock --hold would run on without it. */
 static int refuse_placeholder(struct preemption *state, const struct owner *holder)
 {
 	pid_t pid = owner_caller_of_hold(holder);
 	struct process caller;
-	char command[80], id[HOLD_ID_SIZE];
+	char command[80], id[HOLD_ID_SIZE], label[sizeof state->error->text];
 
 	if (pid == 0)
 		return 0;
 	if (holder->supervisor > 0 && hold_id_find(holder->supervisor, id)) {
+		text_for_shell(label, sizeof label, state->request->label);
 		snprintf(command, sizeof command, "process %ld", (long)pid);
 		return error_plain(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: %s has it by semlock --hold, in the "
-		    "background; to end that: semlock --release=%s %s",
-		    pid == 1 ? "a program" : command, id, state->request->label);
+		    "cannot stop the holder: %s holds it with semlock --hold, in the background; "
+		    "to end that: semlock --release=%s %s",
+		    pid == 1 ? "a program" : command, id, label);
 	}
 	if (pid == 1 || !process_read(pid, &caller))
 		return error_plain(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: a program has it by semlock --hold, and would run on "
-		    "without the lock");
+		    "cannot stop the holder: a program holds it with semlock --hold, and would run "
+		    "on without the lock");
 	process_command(&caller, command, sizeof command, 40);
 	return error_plain(state->error, ERROR_UNAVAILABLE,
-	    "cannot stop the holder: process %ld (%s) has it by semlock --hold, and would run on "
-	    "without the lock: end that "
-	    "process",
+	    "cannot stop the holder: process %ld (%s) holds it with semlock --hold, and would run "
+	    "on without the lock: end that process",
 	    (long)pid, command);
 }
 
@@ -153,8 +166,7 @@ static int refuse_own_caller(struct preemption *state, const struct owner *holde
 		if (pid == getpid() || process_descends(getpid(), pid, 0, 0))
 			return error_plain(state->error, ERROR_USAGE,
 			    "cannot stop the holder: process %ld is an ancestor of this command, "
-			    "which would end "
-			    "with it; run the command outside of the lock",
+			    "which would end with it; run the command outside the lock",
 			    (long)pid);
 	}
 	return 0;
@@ -164,20 +176,18 @@ static int refuse_own_caller(struct preemption *state, const struct owner *holde
  * stopped command. */
 static void continue_stopped(const struct target *target, const struct owner *holder)
 {
-	struct procfs_stat stat;
-	bool stopped = false;
+	bool stopped = process_stopped(target->pid);
 
 	for (size_t i = 0; i < holder->nmembers; i++)
-		stopped =
-		    stopped || (process_stat(holder->members[i].pid, &stat) && stat.state == 'T');
-	if (stopped || (process_stat(target->pid, &stat) && stat.state == 'T'))
+		stopped = stopped || process_stopped(holder->members[i].pid);
+	if (stopped)
 		target_signal(target, SIGCONT);
 }
 
-/* A holder that only its record names, or its open descriptor, is not signalled.  A doubt counts
- * when two searches in a row find it and no signalled target lives: a release during the search
- * causes one, and /proc/locks, which changes while it is read, may list a lock twice, the second
- * time without its process.  Returns 1 to go on, 0 to search again, -1 with ERROR filled. */
+/* Do not signal a holder that only its record or its open descriptor names.  A doubt counts if two
+ * searches in a row find it and no signalled target is alive: a release during a search causes one,
+ * and /proc/locks, which changes while it is read, can list a lock twice, the second time without
+ * its process.  Returns 1 to go on, 0 to search again, -1 with ERROR filled. */
 static int check_doubt(struct preemption *state, const struct owner *holder, pid_t pid)
 {
 	bool sure = state->doubted && !target_list_obeys(&state->targets);
@@ -197,8 +207,8 @@ static int check_doubt(struct preemption *state, const struct owner *holder, pid
 		    doubt);
 	if (holder->process.pid == 0)
 		return error_plain(state->error, ERROR_PERMISSION,
-		    "cannot stop the holder: permission to see its process is missing; run semlock "
-		    "as its user, or as root");
+		    "cannot stop the holder: no permission to see its process; run semlock "
+		    "as its user or as root, and outside of a sandbox");
 	if (missing != NULL && process_read(pid, &process)) {
 		process_command(&process, command, sizeof command, 40);
 		return error_plain(state->error, ERROR_UNAVAILABLE,
@@ -207,7 +217,7 @@ static int check_doubt(struct preemption *state, const struct owner *holder, pid
 	return missing == NULL;
 }
 
-/* All processes through which the lock is held; also a semlock that only the record names, to
+/* Add all processes through which the lock is held, and a semlock that only the record names, to
  * wait for its end. */
 static int add_targets(struct preemption *state, const struct owner *holder)
 {
@@ -227,7 +237,8 @@ static int add_targets(struct preemption *state, const struct owner *holder)
 	           : 0;
 }
 
-/* Returns 0, or -1 with ERROR filled: process PID, which has HOLDER's lock, is another user's. */
+/* Returns 0, or -1 with ERROR filled: process PID, which holds HOLDER's lock, belongs to another
+ * user. */
 static int check_permission(struct preemption *state, const struct owner *holder, pid_t pid)
 {
 	const struct target *target = target_find(&state->targets, pid);
@@ -239,7 +250,8 @@ static int check_permission(struct preemption *state, const struct owner *holder
 	return cannot_signal(state->error, pid);
 }
 
-/* Can HOLDER be stopped?  Returns 1; 0: another look has to say it; -1 with ERROR filled: no. */
+/* Can HOLDER be stopped?  Returns 1 if so; 0 if another look must decide; -1 with ERROR filled if
+ * not. */
 static int judge_holder(struct preemption *state, const struct owner *holder)
 {
 	const pid_t pid = targets_choose(holder, state->request->preempt_signal);
@@ -287,16 +299,17 @@ static bool is_concerned(const struct preemption *state, const struct owner *hol
 	return concerned;
 }
 
-/* A lock file that is not filled yet, or a dead holder's that another process is taking over. */
+/* Is HOLDER's lock file not filled yet, or a dead holder's that another process is taking over? */
 static bool changes_hands(const struct owner *holder)
 {
 	return (holder->verdict == ALIVE && holder->doubt == DOUBT_NOBODY) ||
 	       holder->doubt == DOUBT_FLOCK;
 }
 
-/* May HOLDER give the lock back?  After a second it may not: that is a waiter stopped at this
- * point, and a holder. */
-static bool may_yield(struct preemption *state, const struct owners *found,
+/* Leave HOLDER alone if it may give the lock back, and note that in STATE->look.  After a second it
+ * is no longer left alone: a waiter that was stopped at this point counts as a holder.  Returns
+ * true if it is left alone. */
+static bool leave_yielding(struct preemption *state, const struct owners *found,
     const struct owner *holder)
 {
 	if (!targets_may_yield(found, holder, state->lock))
@@ -305,9 +318,9 @@ static bool may_yield(struct preemption *state, const struct owners *found,
 	return state->yields_since == 0 || clock_now() - state->yields_since < SECOND;
 }
 
-/* Leave HOLDER alone until it ends, or is old enough; a process that lives on may release the
- * lock.  An unknown age is no reason: the proofs decide.  Returns 1; 0: it is old enough; -1
- * with ERROR filled. */
+/* Leave HOLDER alone until it ends, or is old enough; a process can release the lock and live
+ * on.  A holder of unknown age is not left alone: the proofs decide.  Returns 1; 0: it is old
+ * enough; -1 with ERROR filled. */
 static int leave_young(struct preemption *state, const struct owner *holder)
 {
 	int64_t age = clock_realtime() - holder->since,
@@ -345,7 +358,7 @@ static int judge_holders(struct preemption *state, const struct owners *found, b
 			continue;
 
 		state->look.holders++;
-		if (may_yield(state, found, holder))
+		if (leave_yielding(state, found, holder))
 			continue;
 		judged = leave_young(state, holder);
 		if (judged > 0)
@@ -359,17 +372,17 @@ static int judge_holders(struct preemption *state, const struct owners *found, b
 	return 0;
 }
 
-/* Leave alone or stop the holders FOUND, and fill STATE->look.  None is ended in vain: all of them
- * are judged before the first is signalled.  Returns 0, or -1 with ERROR filled. */
+/* Leave alone or stop the holders FOUND, and fill STATE->look.  All are judged before the first is
+ * signalled, so that none is ended in vain.  Returns 0, or -1 with ERROR filled. */
 static int stop_holders(struct preemption *state, const struct owners *found)
 {
 	bool *const to_stop = malloc(found->holders + 1);
 	int result;
 
 	if (to_stop == NULL)
-		return error_plain(state->error, ERROR_SYSTEM, "no memory");
+		return error_plain(state->error, ERROR_SYSTEM, "out of memory");
 	result = judge_holders(state, found, to_stop);
-	if (state->look.doubtful && !state->stopped) /* the next look knows more */
+	if (state->look.doubtful && !state->stopped) /* wait for the next look */
 		memset(to_stop, false, found->holders);
 	for (size_t i = 0; result == 0 && i < found->holders; i++)
 		if (to_stop[i])
@@ -379,9 +392,9 @@ static int stop_holders(struct preemption *state, const struct owners *found)
 }
 
 /* Sleep until a target's SIGKILL is due, or for the pause: in the kernel's queue for the lock,
- * which the caller does for as many ns as this returns.  Where the kernel has no queue, and with
- * --toggle, until a target ends: a process may release a lock and live on.  The pidfd of an
- * ended process would keep poll(2) from sleeping. */
+ * where the caller sleeps for as many ns as this returns.  Where the kernel has no queue, and with
+ * --toggle, sleep here until a target ends; the pause limits that, because a process can release a
+ * lock and live on.  The pidfd of an ended process would keep poll(2) from sleeping. */
 static int64_t wait_for_targets(struct preemption *state)
 {
 	const bool sleeps = !state->toggles && state->lock->spec->method->family == OF_KERNEL;
@@ -404,10 +417,10 @@ static enum stage stage_after(const struct preemption *state)
 	return target_list_obeys(&state->targets) ? STAGE_STOP : STAGE_SEARCH;
 }
 
-/* No holder seen for a second and ten looks: it is on another host or in another container.  (On
- * a busy machine, a second may be one look at a lock that changes hands.)  Returns 0, or -1 with
- * ERROR filled. */
-static int enter(struct preemption *state, enum stage stage)
+/* If no holder was seen for a second and in ten looks, it is on another host or in another
+ * container.  (On a busy machine, a second may be one look at a lock that changes hands.)  Returns
+ * 0, or -1 with ERROR filled. */
+static int preempt_enter(struct preemption *state, enum stage stage)
 {
 	const int64_t now = clock_now();
 
@@ -421,16 +434,17 @@ static int enter(struct preemption *state, enum stage stage)
 		return 0;
 	return error_plain(state->error, ERROR_UNAVAILABLE, "cannot stop the holder: %s",
 	    state->look.change[0] != '\0' ? state->look.change
-					  : "it is on another host or in another PID namespace");
+					  : "it is on another host, in another PID namespace, or "
+					    "hidden by a sandbox");
 }
 
-static enum outcome busy(struct preemption *state, enum busy_reason reason)
+static enum outcome preempt_busy(struct preemption *state, enum busy_reason reason)
 {
 	state->lock->busy = reason;
 	return BUSY;
 }
 
-/* The numbers of another PID namespace are those of other processes here. */
+/* The PIDs of another PID namespace mean other processes here. */
 static int check_proc(struct error *error)
 {
 	if (process_numbers_ours() || access("/proc/stat", F_OK) != 0)
@@ -439,8 +453,8 @@ static int check_proc(struct error *error)
 	    "cannot stop the holder: /proc shows another PID namespace; mount that of this one");
 }
 
-/* Look for the holders, and signal them.  Returns 0; 1: one piece of the look has been made; or -1
- * with ERROR filled. */
+/* Look for the holders, and signal them.  Returns 0; 1 after one piece of a look; or -1 with ERROR
+ * filled. */
 static int look_and_stop(struct preemption *state)
 {
 	struct owners found;
@@ -462,11 +476,11 @@ static int look_and_stop(struct preemption *state)
 		state->first = found;
 	else
 		owners_forget(&found);
-	return stopped == 0 ? enter(state, stage_after(state)) : -1;
+	return stopped == 0 ? preempt_enter(state, stage_after(state)) : -1;
 }
 
-/* How long to sleep until the next look, which took TOOK ns: longer each time; and as long as a
- * look, so that a holder that ends soon ends while we sleep. */
+/* How long to sleep until the next look, which took TOOK ns: longer each time, and at least as long
+ * as a look, so that a holder that is about to end does so while we sleep. */
 static void set_pause(struct preemption *state, int64_t took)
 {
 	const int64_t young = state->look.young;
@@ -486,12 +500,12 @@ static void set_pause(struct preemption *state, int64_t took)
 
 /* One look, or a piece of it.  AGAIN: the lock may be free now; before the next one, sleep for *NAP
  * ns. */
-static enum outcome stop_once(struct preemption *state, int64_t *nap)
+static enum outcome preempt_once(struct preemption *state, int64_t *nap)
 {
 	int looked;
 
 	if (too_late(state))
-		return busy(state, state->try_once ? BUSY_NOW : BUSY_TIMEOUT);
+		return preempt_busy(state, state->try_once ? BUSY_NOW : BUSY_TIMEOUT);
 	if (state->look_began == 0)
 		state->look_began = clock_now();
 	looked = look_and_stop(state);
@@ -499,9 +513,9 @@ static enum outcome stop_once(struct preemption *state, int64_t *nap)
 	if (looked != 0)
 		return looked > 0 ? AGAIN : FAILED;
 	if (state->look.young > 0 && state->try_once && !state->stopped)
-		return busy(state, BUSY_NOW);
+		return preempt_busy(state, BUSY_NOW);
 	if (state->toggles && state->stopped && state->look.holders == 0)
-		return busy(state, BUSY_TOGGLED);
+		return preempt_busy(state, BUSY_TOGGLED);
 
 	set_pause(state, clock_now() - state->look_began);
 	state->look_began = 0;
@@ -517,7 +531,7 @@ enum outcome preempt_stop(struct preemption *state, struct lock *lock, int64_t *
 	state->lock = lock;
 	state->error = error;
 	do
-		outcome = stop_once(state, nap);
+		outcome = preempt_once(state, nap);
 	while (outcome == AGAIN && state->toggles && state->stopped);
 	return outcome;
 }
@@ -528,7 +542,7 @@ struct preemption *preempt_begin(const struct request *request, const struct dea
 	struct preemption *state = calloc(1, sizeof *state);
 
 	if (state == NULL) {
-		error_set(error, ERROR_SYSTEM, "no memory");
+		error_set(error, ERROR_SYSTEM, "out of memory");
 		return NULL;
 	}
 	*state = (struct preemption){

@@ -2,21 +2,18 @@
 #include <config.h>
 
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "preempt/target_list.h"
 #include "sys/process.h"
 #include "sys/signals.h"
+#include "sys/waiting.h"
 
 /* A zombie still takes signals, and has released its locks. */
 static bool lives(const struct target *target)
 {
-	struct pollfd end = {target->pidfd, POLLIN, 0};
-
-	return poll(&end, 1, 0) == 0;
+	return !watched_ended(&(struct watched){.pid = target->pid, .pidfd = target->pidfd});
 }
 
 struct target *target_find(const struct target_list *list, pid_t pid)
@@ -94,7 +91,8 @@ void target_list_await(const struct target_list *list, int64_t ms)
 
 	for (size_t i = 0; i < list->count && polled < sizeof ends / sizeof *ends; i++)
 		ends[polled++] = (struct pollfd){list->targets[i].pidfd, POLLIN, 0};
-	poll(ends, polled, ms < INT_MAX ? (int)ms : INT_MAX);
+	if (poll_until(ends, polled, deadline_after(ms * MILLISECOND)) < 0)
+		nap(ms * MILLISECOND);
 }
 
 void target_list_forget(struct target_list *list)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* preempt/target_list.h - the processes that may be signalled, each known by a pidfd: a
- * descriptor of that very process.  Once it has ended, a signal reaches no process, even if its
- * PID is another process's by then. */
+/* preempt/target_list.h - the processes that may be signalled, each known by a pidfd: a descriptor
+ * of that very process.  Once it has ended, a signal reaches no process, even if its PID has been
+ * reused. */
 #ifndef SEMLOCK_PREEMPT_TARGET_LIST_H
 #define SEMLOCK_PREEMPT_TARGET_LIST_H
 
@@ -27,14 +27,13 @@ struct target_list {
 /* The living target PID, or NULL. */
 struct target *target_find(const struct target_list *list, pid_t pid);
 
-/* Add PID, unless it is there.  Returns 0, also when there is no such process; or -1 with errno
- * set. */
+/* Add PID, unless LIST has it.  Returns 0, also if no such process exists; or -1 with errno set. */
 int target_add(struct target_list *list, pid_t pid);
 
 /* Returns 0, also when TARGET has ended; -1 with errno set. */
 int target_signal(const struct target *target, int signo);
 
-/* Is a target alive that has been signalled? */
+/* Is a target that has been signalled still alive? */
 bool target_list_obeys(const struct target_list *list);
 
 /* Drop those that have ended. */

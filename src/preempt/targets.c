@@ -10,14 +10,13 @@
 
 #include "lock/queue.h"
 #include "preempt/targets.h"
-#include "sys/open_fds.h"
 
 bool targets_of_flock(const struct owner *holder)
 {
 	struct procfs_stat supervisor;
 
 	return holder->kind != 0 && process_stat(holder->supervisor, &supervisor) &&
-	       strcmp(supervisor.name, "flock") == 0;
+	       name_is_flock(supervisor.name);
 }
 
 pid_t targets_choose(const struct owner *holder, int signo)
@@ -29,12 +28,13 @@ pid_t targets_choose(const struct owner *holder, int signo)
 	if (!owner_has(holder, holder->process.pid))
 		return targets_of_flock(holder) ? holder->process.pid : holder->supervisor;
 	if (signo != SIGKILL && process_stat(holder->supervisor, &supervisor) &&
-	    strcmp(supervisor.name, "semlock") == 0)
+	    name_is_semlock(supervisor.name))
 		return holder->supervisor;
 	return holder->process.pid;
 }
 
-/* Can no user but root open LOCK?  Its own mode keeps them out, or that of a directory above it. */
+/* Can root alone open LOCK?  Its own mode can keep other users out, or that of a directory above
+ * it. */
 static bool is_roots_alone(const struct lock *lock)
 {
 	char self[40], *path, *slash;
@@ -57,14 +57,14 @@ static bool is_roots_alone(const struct lock *lock)
 	return alone;
 }
 
-/* The taker of HOLDER's kernel lock, if it lives and has the lock; else 0.  After its command's
+/* The taker of HOLDER's kernel lock if it is alive and holds the lock, else 0.  After its command's
  * end, a semlock is the holder itself (--min-hold). */
 static pid_t living_taker(const struct owner *holder)
 {
 	pid_t taker = holder->taker;
 
 	if (holder->kind == KIND_OFD && taker <= 0)
-		taker = holder->supervisor == 0 && strcmp(holder->process.name, "semlock") == 0
+		taker = holder->supervisor == 0 && name_is_semlock(holder->process.name)
 		            ? holder->process.pid
 		            : holder->supervisor;
 
@@ -94,48 +94,33 @@ const char *targets_unproven(const struct owner *holder, pid_t pid, const struct
 	if (taker > 0 && (pid == taker || (taker == holder->supervisor && process.parent == taker)))
 		return NULL;
 	if (process.real_user != getuid())
-		return "is another user's, and has the lock's descriptor, but has not taken the "
-		       "lock itself";
+		return "belongs to another user and has the lock's descriptor, but did not take "
+		       "the lock itself";
 	if (process.real_user == 0 && !is_roots_alone(lock))
-		return "has the lock's descriptor, but has not taken the lock itself, and other "
-		       "users can open the lock, "
-		       "and may have passed it on";
+		return "has the lock's descriptor, but did not take the lock itself, and other "
+		       "users can open the lock and may have passed it on";
 	return NULL;
-}
-
-/* Has PID a ticket in the queue in FILE?  *BLIND: its descriptors cannot be seen. */
-static bool has_ticket(pid_t pid, const struct identity *file, bool *blind)
-{
-	struct open_fds open_fds = {.files = file, .nfiles = 1};
-	bool ticket = false;
-
-	open_fds_of(&open_fds, pid);
-	*blind = *blind || open_fds.seen > SEEN_ALL;
-	for (size_t i = 0; i < open_fds.count; i++)
-		ticket = ticket || (open_fds.list[i].locked && open_fds.list[i].lock.exclusive);
-	open_fds_forget(&open_fds);
-	return ticket;
 }
 
 bool targets_may_yield(const struct owners *found, const struct owner *holder,
     const struct lock *lock)
 {
+	struct allowance limit = allowance_begins(0, deadline_never());
+	bool yields = false, blind = holder->process.pid == 0;
 	char path[QUEUE_PATH_SIZE];
-	struct stat queue;
-	struct identity file;
-	bool blind = holder->process.pid == 0;
+	struct tickets tickets;
 
 	queuefile_path(lock, path);
-	if (stat(path, &queue) != 0)
-		return false;
-	file = (struct identity){queue.st_dev, queue.st_ino};
-	/* With a caller's descriptor, the ticket is a child's of the script that has the lock. */
-	for (size_t i = 0; i < holder->nmembers; i++)
-		if (holder->members[i].pid != getpid() && /* the caller's descriptor, inherited */
-		    has_ticket(holder->members[i].pid, &file, &blind))
-			return true;
+	if (queue_list(&tickets, path, &limit) != 0 || tickets.failed)
+		return true; /* not known: look at the holder again */
+	/* If the lock is on a caller's descriptor, the ticket belongs to a child of the script that
+	 * holds it. */
+	for (size_t i = 0; i < holder->nmembers && !yields; i++)
+		yields =
+		    holder->members[i].pid != getpid() && /* the caller's descriptor, inherited */
+		    tickets_include(&tickets, holder->members[i].pid);
+	free(tickets.list);
 	for (size_t i = found->holders; i < found->count; i++)
-		if (blind && found->list[i].process.pid != getpid())
-			return true;
-	return false;
+		yields = yields || (blind && found->list[i].process.pid != getpid());
+	return yields;
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* protocol/lease_schedule.h - what is done when, in the time of a lease: for semlock and for its
- * helpers.
+/* protocol/lease_schedule.h - the timetable of a lease, for semlock and its helpers.
  *
  *	  renewal sent    RENEW           TERM          KILL, LAST    end: others may enter
  *	       |------------|---------------|----------------|----------|
  *	       0           1/3             2/3             9/10         1
  *
- * The helper renews at RENEW, so that a try that fails can be repeated for as long again before
- * semlock ends the command (TERM), which then has time to end by itself.  What does not is killed
- * (KILL) while there is time left for a busy machine to find and end all processes.  The helper
- *goes on trying until LAST: not shorter than to TERM, for the lock may still be saved, and not
- *beyond KILL, for then a lock without a command would be renewed.  A lock that was so long in
- *coming that less than the rest from ENTER is left is not entered: TERM would be near. */
+ * The helper renews at RENEW.  If that fails, it can try again for as long as that before semlock
+ * tells the command to end (TERM), and then the command has time to end by itself.  What still runs
+ * at KILL is killed, early enough for a busy machine to find and end all processes.
+ *
+ * The helper retries until LAST.  That is not before TERM, because the lock may still be saved, and
+ * not after KILL, because then it would renew a lock without a command.  If less of the lease than
+ * the time from ENTER to the end is left when the lock is granted, the lock is not entered: TERM
+ * would come too soon. */
 #ifndef SEMLOCK_PROTOCOL_LEASE_SCHEDULE_H
 #define SEMLOCK_PROTOCOL_LEASE_SCHEDULE_H
 
@@ -32,13 +33,13 @@ _Static_assert(LEASE_BEAT <= LEASE_RENEW, "a slow server gets more tries");
 _Static_assert(2 * LEASE_RENEW <= LEASE_TERM,
     "a failed renewal can be repeated before the command is told to end");
 _Static_assert(LEASE_RENEW < LEASE_ENTER && LEASE_ENTER < LEASE_TERM,
-    "what is entered can be renewed in time");
+    "a lock that is entered can be renewed in time");
 _Static_assert(LEASE_TERM < LEASE_KILL, "the command may end by itself");
 _Static_assert(LEASE_TERM <= LEASE_LAST && LEASE_LAST <= LEASE_KILL,
     "no try too few, and none for a killed command");
 _Static_assert(LEASE_KILL < LEASE_END, "the command is gone before others may enter");
 
-/* The moment of PART in a lease of so many nanoseconds that ends at END. */
+/* The moment of PART in a lease of LEASE nanoseconds that ends at END. */
 static inline int64_t lease_moment(int64_t end, int64_t lease, enum lease_part part)
 {
 	return end - lease / LEASE_END * (LEASE_END - part);

@@ -9,7 +9,7 @@ enum {
 	LOCKSMITH_LINE = 1024   /* bytes; longer than any line */
 };
 
-/* The name of a helper begins so; the scheme follows. */
+/* The name of a helper is this prefix and the scheme. */
 #define LOCKSMITH_PREFIX "semlock-locksmith-"
 
 /* From a helper: the first word of a line. */
@@ -40,7 +40,7 @@ enum {
 #define FIELD_NOTE "note="
 #define FIELD_STATE "state="
 
-/* What a helper offers, behind LOCKSMITH and the version. */
+/* What a helper offers: words after LOCKSMITH and the version. */
 #define OFFER_SHARED "shared"
 #define OFFER_SLOTS "slots"
 #define OFFER_ORDER "order"

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* report/compiler.h - what gcc and clang are told of a function. */
+/* report/compiler.h - function attributes for gcc and clang. */
 #ifndef SEMLOCK_REPORT_COMPILER_H
 #define SEMLOCK_REPORT_COMPILER_H
 
-/* Argument F is a format of printf(3), and A the first of its arguments. */
+/* Argument F is a printf(3) format, and argument A the first that it formats. */
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
-
-/* A function that few starts call: kept apart from those that every start calls, so that these
- * share few pages of code and of stack. */
-#define COLD __attribute__((cold, noinline))
 
 #endif

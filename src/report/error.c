@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "report/error.h"
@@ -70,24 +71,50 @@ int error_no_process(struct error *error)
 	    "the control group)");
 }
 
-/* If the pipe has no reader, write(2) raises SIGPIPE.  A blocked signal is queued although it is
- * ignored: to ignore it again takes it from the queue. */
-void write_without_sigpipe(int fd, const char *line, size_t length)
+/* Take the SIGPIPE that a failed write(2) has left pending for this thread.  Where a sandbox
+ * refuses sigtimedwait(2), to ignore the signal takes it from the queue. */
+static void take_sigpipe(const sigset_t *only_pipe)
 {
+	const struct timespec at_once = {0, 0};
 	struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
-	int saved = errno;
+	int got;
 
-	sigaction(SIGPIPE, &ignored, &before);
-	while (write(fd, line, length) < 0 && errno == EINTR)
-		;
-	sigaction(SIGPIPE, &ignored, NULL);
-	sigaction(SIGPIPE, &before, NULL);
-	errno = saved;
+	do
+		got = sigtimedwait(only_pipe, NULL, &at_once);
+	while (got < 0 && errno == EINTR);
+	if (got < 0 && errno != EAGAIN) {
+		sigaction(SIGPIPE, &ignored, &before);
+		sigaction(SIGPIPE, &before, NULL);
+	}
 }
 
-/* A lock's name is foreign data: it must not steer a terminal, nor make two lines of one. */
+/* Block SIGPIPE in this thread only.  Ignoring it is process-wide: if two threads write at once,
+ * the second saves SIG_IGN as the old action, and leaves SIGPIPE ignored.  Not send(2) with
+ * MSG_NOSIGNAL: the sandboxes of coding agents refuse it. */
+ssize_t write_without_sigpipe(int fd, const void *bytes, size_t size)
+{
+	sigset_t only_pipe, before;
+	ssize_t put;
+	int errnum;
+
+	sigemptyset(&only_pipe);
+	sigaddset(&only_pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &only_pipe, &before);
+	do
+		put = write(fd, bytes, size);
+	while (put < 0 && errno == EINTR);
+	errnum = errno;
+	if (put < 0 && errnum == EPIPE)
+		take_sigpipe(&only_pipe);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = errnum;
+	return put;
+}
+
+/* A lock's name is foreign data: it must not control a terminal or break a line in two. */
 static void PRINTF_LIKE(2, 0) write_message(int fd, const char *fmt, va_list args)
 {
+	const int saved = errno;
 	char text[5120], line[5120];
 	size_t used;
 
@@ -98,6 +125,7 @@ static void PRINTF_LIKE(2, 0) write_message(int fd, const char *fmt, va_list arg
 	used = strlen(line);
 	line[used++] = '\n';
 	write_without_sigpipe(fd, line, used);
+	errno = saved;
 }
 
 void print_line(const char *fmt, ...)

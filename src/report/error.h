@@ -16,7 +16,7 @@ enum {
 	/* another process holds the lock, or the time is up; -E changes this status */
 	EXIT_BUSY = 1,
 	EXIT_USAGE = 64, /* the command line is wrong, or the method cannot honour an option */
-	EXIT_NOTLOCKABLE = 65, /* this descriptor or kind of file cannot be locked */
+	EXIT_NOTLOCKABLE = 65, /* this descriptor or this kind of file cannot be locked */
 	EXIT_NOTOPEN = 66,     /* the lock file cannot be opened */
 	/* not offered by this system or build; as flock: the command cannot start */
 	EXIT_UNAVAILABLE = 69,
@@ -31,7 +31,7 @@ enum {
 	EXIT_NOTFOUND = 127     /* the command does not exist */
 };
 
-/* The kind of an error is the exit status that semlock ends with; exit_status_of() says it. */
+/* The kind of an error is the exit status that semlock ends with; see exit_status_of(). */
 enum kind {
 	ERROR_NONE = 0,
 	ERROR_USAGE = EXIT_USAGE, /* also: this method or this file cannot do what was asked for */
@@ -66,23 +66,24 @@ struct error {
 /* The same where no system call has failed: the text alone, and errno is set to 0. */
 #define error_plain(error, kind, ...) error_fill((error), (kind), 0, __VA_ARGS__)
 
-COLD int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...)
+int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 
-/* fork(2) has failed: fill ERROR, also with the limit that may be the cause.  Returns -1. */
-COLD int error_no_process(struct error *error);
+/* After a failed fork(2), fill ERROR and mention the limit that may be the cause.  Returns -1. */
+int error_no_process(struct error *error);
 
 /* Start every message with NAME, which must last: "semlock", or "flock". */
 void report_as(const char *name);
 
-/* Write LINE, of LENGTH bytes, on FD.  A pipe that nobody reads, or another failure, is ignored;
- * errno stays. */
-void write_without_sigpipe(int fd, const char *line, size_t length);
+/* write(2) of SIZE BYTES on FD, a pipe or a socket among others, made again while a signal
+ * interrupts it.  If nobody reads there, it fails with EPIPE, and raises no SIGPIPE.  Safe in any
+ * thread, and in a handler.  Returns as write(2), with errno set. */
+ssize_t write_without_sigpipe(int fd, const void *bytes, size_t size);
 
 /* Print "PROGRAM: ..." as one line on descriptor FD, in one write, so that the lines of several
  * processes do not mix.  Control characters are replaced.  errno stays, and a failure is
  * ignored. */
-COLD void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* The same, on standard error. */
 #define complain(...) tell(STDERR_FILENO, __VA_ARGS__)
@@ -90,13 +91,14 @@ COLD void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Print a line on standard output, buffered; control characters are replaced. */
 void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* Standard error is a pipe, from which a terminal gets what is written; and is it a terminal,
- * either way? */
+/* The first notes that standard error is a pipe whose data another process writes to a
+ * terminal.  The second returns whether standard error reaches a terminal, directly or through such
+ * a pipe. */
 void report_to_terminal(void);
 bool report_is_on_terminal(void);
 
 /* complain(), then exit(3) with STATUS.  For the command line (cli/), --who (owners/) alone. */
-COLD noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
+noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Write out standard output, then exit(3): with STATUS, or with EXIT_SYSTEM and a message if that
  * fails. */

@@ -10,7 +10,7 @@
  *	run-timeout         --run-timeout has ended the command; exit or signal follows
  *	exit N held=S       the command has ended with status N; the lock was held for S seconds
  *	signal N held=S     signal N has ended the command
- *	lost                the lock was lost while the command ran; exit or signal stands before
+ *	lost                the lock was lost while the command ran; follows an exit or signal line
  *	failed N            semlock itself ends with status N; the reason is on standard error
  *
  * Later versions may add kinds of line, and words at the end of these; the rest stays as it is. */
@@ -26,17 +26,17 @@ extern int status_fd;
  * Returns 0, or -1 with errno set when FD is not open. */
 int status_fd_use(int fd);
 
-/* Write one line, newline added, in one write, if there is a status_fd.  A closed pipe is no error:
- * SIGPIPE and errno are as before. */
+/* Write one line, newline added, in one write, if there is a status_fd.  A closed pipe is not an
+ * error: SIGPIPE is not raised, and errno stays. */
 #define status_fd_event(...) (status_fd >= 0 ? status_fd_write(__VA_ARGS__) : (void)0)
 void status_fd_write(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* A duration of NS nanoseconds in a line: seconds, with three digits behind the point. */
+/* A duration of NS nanoseconds in a line: seconds, with three digits after the point. */
 #define STATUS_FD_SECONDS "%lld.%03lld"
 #define STATUS_FD_TIME(ns) (long long)((ns) / 1000000000), (long long)((ns) % 1000000000 / 1000000)
 
-/* The symbol of ERRNUM, an errno of execve(2): "ENOENT"; for any other its number, in a static
- * buffer. */
+/* The symbol of ERRNUM, an errno of execve(2), such as "ENOENT"; its number, in a static buffer, if
+ * the symbol is unknown. */
 const char *status_fd_errno(int errnum);
 
 #endif

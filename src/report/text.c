@@ -81,6 +81,64 @@ void text_printable(char *text, size_t size, const char *from, size_t length, si
 	text[used] = '\0';
 }
 
+size_t text_columns(const char *text, size_t most)
+{
+	size_t left = strlen(text), columns = 0, step;
+
+	for (; left > 0 && columns < most; columns++) {
+		step = text_character(text, left);
+		step = step == 0 ? 1 : step;
+		text += step;
+		left -= step;
+	}
+	return columns;
+}
+
+void text_cut_middle(char *text, size_t size, const char *from, size_t length, size_t columns)
+{
+	enum { DOTS = 3 };
+	size_t all = 0, skipped = 0, head, step, used;
+
+	for (size_t at = 0; at < length; at += step == 0 ? 1 : step, all++)
+		step = text_character(from + at, length - at);
+	if (all <= columns || columns <= DOTS + 1) {
+		text_printable(text, size, from, length, columns);
+		return;
+	}
+	head = (columns - DOTS) / 2;
+	text_printable(text, size, from, length, head + DOTS);
+	used = strlen(text);
+	for (; skipped < all - (columns - DOTS - head); skipped++) {
+		step = text_character(from, length);
+		step = step == 0 ? 1 : step;
+		from += step;
+		length -= step;
+	}
+	text_printable(text + used, size - used, from, length, columns);
+}
+
+void text_for_shell(char *text, size_t size, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-+=:,./@%";
+	static const char quote[] = "'\\''";
+	size_t used = 0;
+
+	if (*word != '\0' && word[strspn(word, plain)] == '\0') {
+		snprintf(text, size, "%s", word);
+		return;
+	}
+	text[used++] = '\'';
+	for (; *word != '\0' && used + sizeof quote + 1 <= size; word++)
+		if (*word == '\'')
+			used += (size_t)snprintf(text + used, size - used, "%s", quote);
+		else
+			text[used++] = *word;
+	if (*word == '\0')
+		text[used++] = '\'';
+	text[used] = '\0';
+}
+
 void text_note(char text[NOTE_SIZE], const char *note)
 {
 	text_printable(text, NOTE_SIZE, note, note == NULL ? 0 : strlen(note), NOTE_SIZE - 1);
@@ -163,7 +221,7 @@ long text_number(const char *text, long most)
 
 /* ---- did you mean ...? ---- */
 
-enum { LONGEST = 32 }; /* letters; no option, method, signal or scheme has so many */
+enum { LONGEST = 32 }; /* letters; every option, method, signal and scheme is shorter */
 
 static unsigned least(unsigned a, unsigned b)
 {

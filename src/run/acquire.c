@@ -8,7 +8,7 @@
 #include "report/status_fd.h"
 #include "owners/owners.h"
 #include "run/acquire.h"
-#include "run/keeper_client.h"
+#include "hold/keeper_client.h"
 #include "run/observer.h"
 #include "preempt/preempt.h"
 #include "lock/lockset.h"
@@ -17,7 +17,7 @@
 #include "sys/process.h"
 #include "sys/signals.h"
 
-/* A lock that names no process, and has had no sign of life for so long, may be nobody's. */
+/* A lock that names no process and has shown no sign of life for this long may be abandoned. */
 #define LEFT_BEHIND (60 * SECOND)
 
 /* What is known while the locks are being taken. */
@@ -28,10 +28,10 @@ struct acquisition {
 	struct taking taking;
 	struct show show;
 	struct preemption *preemption; /* NULL: neither --replace nor --toggle */
-	enum nesting nesting; /* a descriptor that this process has inherited holds the lock */
-	int fd;               /* that descriptor */
-	struct own_hold own;  /* the lock is held in the background for an ancestor */
-	bool said;            /* that --queue-max is not kept */
+	enum nesting nesting;          /* what this process has inherited */
+	int fd;                        /* the inherited descriptor that holds the lock */
+	struct own_hold own;           /* the lock is held in the background for an ancestor */
+	bool said;                     /* the message that --queue-max is not kept was printed */
 	struct error error;
 };
 
@@ -49,8 +49,8 @@ static enum run_locks failed(const struct acquisition *acquisition, const struct
 	return LOCKS_NONE;
 }
 
-/* A kernel lock on FUSE may be one of its mount alone. */
-COLD static void say_hidden(const struct acquisition *acquisition)
+/* On FUSE, the kernel may keep a lock to this mount. */
+static void say_hidden(const struct acquisition *acquisition)
 {
 	const struct lock *lock;
 	char type[64];
@@ -83,9 +83,9 @@ static enum run_locks taken(const struct acquisition *acquisition)
 	return LOCKS_TAKEN;
 }
 
-/* ---- this process has inherited the lock ---- */
+/* ---- locks that this process has inherited ---- */
 
-/* Does the wait end by itself?  Then a lock that is inherited is busy, like any other. */
+/* Does the wait end by itself?  Then an inherited lock is busy, like any other. */
 static bool wait_ends(const struct request *request)
 {
 	return request->nonblocking || (request->wait >= 0 && !request->keep_place) ||
@@ -98,9 +98,8 @@ static bool may_nest(const struct request *request)
 	return !request->as_flock && request->preempt == PREEMPT_NOT;
 }
 
-/* The hold in the background ends by a later call, which this one keeps from being made. */
-COLD static enum run_locks held_for_us(const struct acquisition *acquisition,
-    const struct lock *lock)
+/* Only a later call ends the hold, and that call cannot be made while this one waits. */
+static enum run_locks held_for_us(const struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct own_hold *own = &acquisition->own;
 	struct error error;
@@ -112,9 +111,13 @@ COLD static enum run_locks held_for_us(const struct acquisition *acquisition,
 	return failed(acquisition, lock, &error);
 }
 
+static bool is_on_server(const struct lock *lock)
+{
+	return lock->spec->method->family == ON_SERVER;
+}
+
 /* To wait for LOCK would be to wait for this process. */
-COLD static enum run_locks held_by_us(const struct acquisition *acquisition,
-    const struct lock *lock)
+static enum run_locks held_by_us(const struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
 	const bool is_less = acquisition->nesting == NESTING_LESS;
@@ -131,15 +134,14 @@ COLD static enum run_locks held_by_us(const struct acquisition *acquisition,
 		why = "waiting for it in this mode would never end";
 	else if (acquisition->nesting == NESTING_AGAIN)
 		why = "waiting for it would never end if another process waited between the two";
-	error_plain(&error, ERROR_USAGE,
-	    "held %sby descriptor %d, which this command has inherited: %s%s", less,
-	    acquisition->fd, why, cure);
+	if (is_on_server(lock))
+		error_plain(&error, ERROR_USAGE, "held %sby the semlock above this command: %s%s",
+		    less, why, cure);
+	else
+		error_plain(&error, ERROR_USAGE,
+		    "held %sby descriptor %d, which this command has inherited: %s%s", less,
+		    acquisition->fd, why, cure);
 	return failed(acquisition, lock, &error);
-}
-
-static bool is_on_server(const struct lock *lock)
-{
-	return lock->spec->method->family == ON_SERVER;
 }
 
 /* The command has not inherited SEMLOCK_PASSWORD: ask a server only for what this process does not
@@ -153,9 +155,9 @@ static bool may_ask(struct acquisition *acquisition, const struct lock *lock)
 	return acquisition->nesting == NESTING_AGAIN || lock->spec->slots > 0;
 }
 
-/* With --nested, and for a lock on a server, what is inherited is looked at before LOCK is asked
- * for.  Returns false with *INSTEAD filled if LOCK is not to be asked for. */
-COLD static bool look_before(struct acquisition *acquisition, const struct lock *lock,
+/* With --nested, and for a lock on a server, look at what is inherited before asking for LOCK.
+ * Returns false with *INSTEAD filled if LOCK must not be asked for. */
+static bool look_before(struct acquisition *acquisition, const struct lock *lock,
     enum run_locks *instead)
 {
 	acquisition->nesting = nesting_inherited(lock, &acquisition->fd);
@@ -179,18 +181,16 @@ static void end_by_signal(int signo)
 	_exit(128 + signo);
 }
 
-/* Process 1 of a container receives only the signals that it has a handler for: TERM would not end
- * its wait. */
+/* The kernel gives process 1 of a container only the signals that it has a handler for: without
+ * one, TERM would not end its wait. */
 static void heed_signals(void)
 {
-	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-
-	for (size_t i = 0; getpid() == 1 && i < sizeof signals / sizeof *signals; i++)
-		if (!signals_ignored(signals[i]))
-			signal(signals[i], end_by_signal);
+	for (size_t i = 0; getpid() == 1 && i < ENDING_SIGNALS; i++)
+		if (!signals_ignored(ending_signals[i]))
+			signal(ending_signals[i], end_by_signal);
 }
 
-/* Does nobody see this wait, and does nothing but a release end it? */
+/* Is nothing shown of this wait, and can only a release end it? */
 static bool may_wait_unseen(const struct acquisition *acquisition, const struct lock *lock)
 {
 	return lock->spec->method->family == OF_FILES && lock->spec->stale == 0 &&
@@ -198,9 +198,9 @@ static bool may_wait_unseen(const struct acquisition *acquisition, const struct 
 	       !observer_shows(&acquisition->show);
 }
 
-/* LOCK is a file that names no process, an empty one of touch(1), say.  A program that makes such
- * locks removes them; if none does, a job of cron(8) would wait for ever, without a word. */
-COLD static void say_left_behind(const struct acquisition *acquisition, const struct lock *lock)
+/* LOCK is a file that names no process, such as an empty one made by touch(1).  A program that
+ * makes such locks removes them.  If none does, a cron(8) job would wait forever in silence. */
+static void say_left_behind(const struct acquisition *acquisition, const struct lock *lock)
 {
 	struct search_terms terms = SEARCH_BRIEFLY;
 	struct owners found;
@@ -223,17 +223,23 @@ COLD static void say_left_behind(const struct acquisition *acquisition, const st
 	search_terms_forget(&terms);
 }
 
+static bool needs_queue(const struct wait_options *wait)
+{
+	return wait->places > 0 || wait->supersede;
+}
+
 /* LOCK is busy, and the wait for it begins: --log notes the place, and what is wanted is shown. */
 static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
 	struct run *run = acquisition->run;
 
-	if (lock->place.unordered && acquisition->wait.places > 0 && !acquisition->said &&
+	if (lock->place.unordered && needs_queue(&acquisition->wait) && !acquisition->said &&
 	    !request->quiet)
-		complain("%s: its queue cannot be used: --queue-max is not kept, and the wait is "
-			 "in the kernel's order",
-		    messages_label(request, lock));
+		complain("%s: its queue cannot be used: %s, and the wait is in the kernel's order",
+		    messages_label(request, lock),
+		    acquisition->wait.supersede ? "--supersede ends no wait"
+						: "--queue-max is not kept");
 	acquisition->said = true;
 	if (request->log != NULL)
 		acquisition->run->log.place = taking_place(&acquisition->taking);
@@ -247,7 +253,7 @@ static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 		observer_start(&acquisition->show, lock);
 }
 
-/* The wait for LOCK begins, unless what this process has inherited would make it wait for ever. */
+/* The wait for LOCK begins, unless an inherited lock would make it last forever. */
 static enum when_busy wait_or_not(struct acquisition *acquisition, const struct lock *lock)
 {
 	heed_signals();
@@ -260,8 +266,8 @@ static enum when_busy wait_or_not(struct acquisition *acquisition, const struct 
 	    own_hold_find(lock, &acquisition->own))
 		return GIVE_UP;
 	show_wait(acquisition, lock);
-	/* A writer that queues between the two would wait for the inherited lock, and we for the
-	 * writer. */
+	/* A writer that queues between the two would wait for the inherited lock, and this process
+	 * for the writer. */
 	return acquisition->nesting == NESTING_NONE ? WAIT : WAIT_PAST_QUEUE;
 }
 
@@ -273,16 +279,17 @@ static struct wait_options wait_of(const struct request *request)
 	    .try_once = request->nonblocking || request->queue_max == 0 ||
 	                (request->wait == 0 && !request->keep_place),
 	    .first = request->first,
+	    .supersede = request->supersede,
 	    .places = request->queue_max > 0 ? (unsigned)request->queue_max : 0,
 	    .preempt = request->preempt,
 	};
 
-	if (request->wait >= 0 && !request->keep_place) /* else the front alone has a time-out */
+	if (request->wait >= 0 && !request->keep_place) /* else the front alone keeps -w */
 		wait.deadline = deadline_after(request->wait);
 	return wait;
 }
 
-static void begin(struct acquisition *acquisition, struct run *run)
+static void acquisition_begin(struct acquisition *acquisition, struct run *run)
 {
 	*acquisition = (struct acquisition){
 	    .run = run,
@@ -293,24 +300,24 @@ static void begin(struct acquisition *acquisition, struct run *run)
 	acquisition->show.deadline = acquisition->wait.deadline;
 }
 
-/* With --replace or --toggle.  Returns 0, or -1 with its error filled. */
-COLD static int begin_preemption(struct acquisition *acquisition)
+/* For --replace and --toggle.  Returns 0, or -1 with ACQUISITION->error filled. */
+static int begin_preemption(struct acquisition *acquisition)
 {
 	const struct request *request = acquisition->request;
 	struct wait_options *wait = &acquisition->wait;
 
 	acquisition->preemption =
 	    preempt_begin(request, &wait->deadline, wait->try_once, &acquisition->error);
-	/* With --older, a holder that is old enough is stopped.  --toggle waits for the holder that
-	 * it stops, never for the lock. */
+	/* With --older, a holder that is old enough is stopped even with -n.  --toggle waits for
+	 * the holder that it stops, never for the lock. */
 	wait->try_once =
 	    request->preempt == PREEMPT_TOGGLE || (wait->try_once && request->older == 0);
 	return acquisition->preemption == NULL ? -1 : 0;
 }
 
-/* ---- the locks are taken: one loop, whatever comes up ---- */
+/* ---- taking the locks ---- */
 
-static enum outcome take(struct acquisition *acquisition)
+static enum outcome acquisition_take(struct acquisition *acquisition)
 {
 	struct taking *taking = &acquisition->taking;
 	struct error *error = &acquisition->error;
@@ -345,9 +352,9 @@ static enum outcome take(struct acquisition *acquisition)
 	}
 }
 
-/* With -n there was no wait, and what is inherited was not looked at: LOCK may be taken past the
- * queue. */
-COLD static bool may_skip_queue(struct acquisition *acquisition, const struct lock *lock)
+/* With -n there was no wait, so nobody has looked at what is inherited.  If a lock is, LOCK may be
+ * taken past the queue. */
+static bool may_skip_queue(struct acquisition *acquisition, const struct lock *lock)
 {
 	if (!lock->place.queued || lock->busy != BUSY_NOW ||
 	    lock->spec->method->family != OF_KERNEL || !may_nest(acquisition->request) ||
@@ -367,14 +374,14 @@ enum run_locks acquire(struct run *run)
 	const struct lock *culprit;
 	enum outcome outcome;
 
-	begin(&acquisition, run);
+	acquisition_begin(&acquisition, run);
 	if (request->preempt != PREEMPT_NOT && begin_preemption(&acquisition) != 0)
 		return failed(&acquisition, run->locks, &acquisition.error);
 	if ((request->nested || is_on_server(run->locks)) && may_nest(request) &&
 	    !look_before(&acquisition, run->locks, &instead))
 		return instead;
 	do
-		outcome = take(&acquisition);
+		outcome = acquisition_take(&acquisition);
 	while (outcome == BUSY && may_skip_queue(&acquisition, acquisition.taking.lock));
 	observer_end();
 	if (acquisition.preemption != NULL)
@@ -389,7 +396,7 @@ enum run_locks acquire(struct run *run)
 		return held_for_us(&acquisition, culprit);
 	if (culprit->busy == BUSY_INHERITED)
 		return held_by_us(&acquisition, culprit);
-	/* waiting longer would not help */
+	/* why waiting longer would not help */
 	if (acquisition.error.kind != ERROR_NONE && !request->quiet)
 		complain("%s: %s", messages_label(request, culprit), acquisition.error.text);
 	return busy(&acquisition, culprit, culprit->busy);

@@ -3,42 +3,46 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "report/status_fd.h"
 #include "report/text.h"
 #include "run/front.h"
-#include "run/keeper_client.h"
-#include "run/keeper_state.h"
 #include "run/observer.h"
 #include "run/outcome.h"
+#include "hold/keeper.h"
+#include "hold/keeper_client.h"
 #include "sys/crash_points.h"
 #include "sys/deadline.h"
 #include "sys/files.h"
+#include "sys/waiting.h"
 
-/* A lock may be free, and a server may take its time to say so: before it is known that the lock is
- * busy, the time is not up. */
+/* The lock may be free, and a server slow to say so.  Until the lock is known to be busy, the time
+ * is extended by this. */
 #define GRACE (2 * SECOND)
 
-enum progress {
-	ASKED,    /* nothing has been heard yet */
-	WAITING,  /* the lock is busy */
-	TIMED_OUT /* the first call has asked for the place to be kept */
+/* How much longer than -w --resume waits for the keeper's first message: the machine may be
+ * busy. */
+#define TO_ANSWER (10 * SECOND)
+
+struct front {
+	const struct request *request;
+	int keeper; /* a socket to the keeper */
+	/* when this call stops waiting; never: no -w, or the holder keeps it */
+	struct deadline end;
 };
 
 /* What is known of the wait. */
 struct waiting {
 	const struct front *front;
 	struct show show;
-	struct deadline end; /* of this call's wait; never: there is none, or the holder keeps it */
-	enum progress progress;
-	struct lock lock; /* that is waited for */
+	bool busy;             /* the keeper has said that the lock is busy */
+	struct lock lock;      /* the one waited for */
+	char id[HOLD_ID_SIZE]; /* "": not known yet */
 };
 
 static bool is_resumed(const struct front *front)
@@ -46,28 +50,26 @@ static bool is_resumed(const struct front *front)
 	return front->request->resume != NULL;
 }
 
-/* ---- what the holder has said ---- */
+/* ---- what the holder says ---- */
 
-/* Write what was said on FROM, so far, to TO. */
-static void relay(int from, int to)
+/* Pass on MESSAGE if it is text from the holder's standard error, or an event for --status-fd.
+ * Returns false if it is neither. */
+static bool front_relay(const char *message)
 {
-	char bytes[1024];
-	ssize_t got;
-
-	while (from >= 0 && (got = read(from, bytes, sizeof bytes)) > 0)
-		write_without_sigpipe(to, bytes, (size_t)got);
-}
-
-static void relay_all(const struct front *front)
-{
-	relay(front->errors, STDERR_FILENO);
-	relay(front->events, status_fd);
+	if (*message == KEEPER_TEXT) {
+		observer_end(); /* else OK would follow the waiting line */
+		write_without_sigpipe(STDERR_FILENO, message + 1, strlen(message + 1));
+	} else if (islower((unsigned char)*message))
+		status_fd_event("%s", message);
+	else
+		return false;
+	return true;
 }
 
 /* ---- what this call says ---- */
 
-/* Print WORDS on standard output.  Returns false, with a message, when the caller cannot be told
- * that it HAS this. */
+/* Print WORDS on standard output.  Returns false, with a message, if that fails: the caller does
+ * not learn that HAS. */
 static bool print_words(const char *words, const char *has)
 {
 	char line[KEEPER_MESSAGE + 8];
@@ -77,109 +79,114 @@ static bool print_words(const char *words, const char *has)
 	UNINTERRUPTED(put, write(STDOUT_FILENO, line, (size_t)length));
 	if (put == length)
 		return true;
-	complain("cannot write to standard output, which is to say that %s: %s", has,
+	complain("cannot say on standard output that %s: %s", has,
 	    put < 0 ? strerror(errno) : "no room for the whole line");
 	return false;
 }
 
-/* Returns 0, or the errno of why WORD cannot be sent.  A keeper that has ended is no error here:
- * that is seen where its answer is read. */
-static int tell_keeper(const struct front *front, const char *word)
-{
-	ssize_t sent;
-
-	UNINTERRUPTED(sent, send(front->keeper, word, strlen(word), MSG_NOSIGNAL));
-	return sent < 0 && errno != EPIPE && errno != ECONNRESET ? errno : 0;
-}
-
-/* The first call could not print what it has: wait for the end of that. */
+/* The first call could not print the ID: wait until the keeper has released the hold or the
+ * place. */
 static int give_up(const struct front *front)
 {
-	char rest[KEEPER_MESSAGE];
+	char rest[KEEPER_MESSAGE + 1];
 
 	if (is_resumed(front))
 		return EXIT_SYSTEM;
 	shutdown(front->keeper, SHUT_WR);
-	while (recv(front->keeper, rest, sizeof rest, 0) > 0)
+	while (keeper_hear(front->keeper, rest, 0) > 0)
 		;
 	return EXIT_SYSTEM;
 }
 
-/* The holder has ended, as WORDS of the keeper's say: its status, of waitpid(2), and why.  End like
- * it. */
-static int end_as(const struct front *front, const char *words)
+/* --resume fails with ERROR.  Returns its exit status. */
+static int end_resumed(const struct request *request, const struct error *error)
 {
-	char *why;
-	const int status = (int)strtol(words, &why, 10);
-
-	why += strspn(why, " ");
-	if (*why != '\0')
-		complain("%s: %s", front->request->label, why);
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	return outcome_die(&(struct run_outcome){.signal = WTERMSIG(status)},
-	    128 + WTERMSIG(status));
+	complain("%s: --resume=%s: %s", request->label, request->resume, error->text);
+	return exit_status_of(error->kind);
 }
 
-/* The caller knows the ID: from now on the end of this call ends nothing.  A hold that ends at this
- * moment does not know that: wait for the answer.  Returns STATUS, or that of the end. */
+/* Returns ERROR, filled: no keeper sends such a message. */
+static const struct error *say_nonsense(struct error *error)
+{
+	error_plain(error, ERROR_UNAVAILABLE,
+	    "the process that keeps it has sent an invalid message");
+	return error;
+}
+
+/* The keeper's ANSWER ends the wait or the hold.  Returns the exit status, or dies as the holder
+ * did. */
+static int end_with(const struct front *front, char *answer)
+{
+	const struct request *request = front->request;
+	struct error error;
+	char *text;
+	int status;
+
+	if (is_resumed(front)) /* the keeper may be another user's: do not die of its signal */
+		return end_resumed(request, keeper_answer(answer, &text, &error) == EXIT_SUCCESS
+						? say_nonsense(&error)
+						: &error);
+	status = (int)strtol(answer, &text, 10);
+	text += strspn(text, " ");
+	if (*text != '\0')
+		complain("%s: %s", request->label, text);
+	return outcome_die(&(struct run_outcome){.signal = status > 128 ? status - 128 : 0},
+	    status);
+}
+
+/* The caller knows the ID: from now on, the end of this call ends nothing.  A hold that ends at
+ * this moment does not know that yet: wait for the keeper's answer.  Returns STATUS, or that of the
+ * end. */
 static int acknowledge(const struct front *front, int status)
 {
 	char message[KEEPER_MESSAGE + 1];
-	const char *end;
 	ssize_t got;
-	int errnum;
 
 	if (is_resumed(front))
 		return status;
-	errnum = tell_keeper(front, KEEPER_ACK);
-	if (errnum != 0) {
+	if (keeper_say(front->keeper, KEEPER_ACK) != 0 && errno != EPIPE &&
+	    errno != ECONNRESET) { /* the end of the connection is seen below */
 		complain("%s: given up, as this call cannot confirm it: %s", front->request->label,
-		    strerror(errnum));
+		    strerror(errno));
 		give_up(front);
 		return EXIT_LOST;
 	}
 	do {
-		UNINTERRUPTED(got, recv(front->keeper, message, KEEPER_MESSAGE, 0));
-		message[got > 0 ? got : 0] = '\0';
-		if (strcmp(message, KEEPER_KNOWN) == 0)
-			return status;
-		end = text_after_word(message, KEEPER_ENDED);
-		if (end != NULL)
-			return end_as(front, end);
-	} while (got > 0);
+		got = keeper_hear(front->keeper, message, 0);
+		if (isdigit((unsigned char)*message))
+			return atoi(message) == EXIT_SUCCESS ? status : end_with(front, message);
+	} while (got > 0); /* OK may have crossed WAITING */
 	complain("%s: the process that holds it has been killed", front->request->label);
 	return EXIT_LOST;
 }
 
-/* The lock is held: say so, unless it has ended since, while this call was stopped.  Returns the
- * exit status. */
+/* The lock is held: say so, unless the hold ended while this call was stopped.  Returns the exit
+ * status. */
 static int say_ok(const struct front *front, const char *words)
 {
 	char since[KEEPER_MESSAGE + 1];
-	const char *end;
-	ssize_t got;
 
 	CRASH_POINT("detach.taken");
-	UNINTERRUPTED(got, recv(front->keeper, since, KEEPER_MESSAGE, MSG_DONTWAIT));
-	since[got > 0 ? got : 0] = '\0';
-	end = text_after_word(since, KEEPER_ENDED);
-	if (end != NULL)
-		return end_as(front, end);
+	keeper_hear(front->keeper, since, MSG_DONTWAIT);
+	if (isdigit((unsigned char)*since))
+		return end_with(front, since);
 	if (!print_words(words, "the lock is held"))
 		return give_up(front);
 	CRASH_POINT("detach.said");
 	return acknowledge(front, EXIT_SUCCESS);
 }
 
-/* The time is up, and the place is kept: say so.  Returns the exit status. */
-static int say_waiting(const struct waiting *wait, const char *words)
+/* -w is over, and the place is kept: say so.  Returns the exit status. */
+static int say_waiting(const struct waiting *wait)
 {
 	const struct request *request = wait->front->request;
+	char words[HOLD_ID_SIZE + 16];
 	struct run_outcome outcome;
 	int status;
 
+	observer_end();
 	CRASH_POINT("detach.waited");
+	snprintf(words, sizeof words, "WAITING id=%s", wait->id);
 	if (!print_words(words, "the place in the queue is kept"))
 		return give_up(wait->front);
 	CRASH_POINT("detach.placed");
@@ -190,58 +197,71 @@ static int say_waiting(const struct waiting *wait, const char *words)
 	return status;
 }
 
-/* ---- what is heard ---- */
+/* ---- what the keeper says ---- */
 
-/* WORDS: the number of a lock, and the holder's PID. */
+/* WORDS: the number of a lock in the request, and the holder's PID. */
 static void show_wait(struct waiting *wait, const char *words)
 {
 	const struct request *request = wait->front->request;
 	unsigned i;
 	long pid;
 
-	if (wait->progress == ASKED)
-		wait->progress = WAITING;
+	wait->busy = true;
 	if (sscanf(words, "%u %ld", &i, &pid) != 2 || i >= request->nlocks)
 		return;
 	wait->lock = LOCK_OF(&request->locks[i]);
 	wait->show.asker = (pid_t)pid;
-	if (deadline_left(&wait->end) > 0)
+	if (deadline_left(&wait->front->end) > 0)
 		observer_start(&wait->show, &wait->lock);
 }
 
-/* The keeper does not let --resume wait, and says why. */
-static int end_with(const struct request *request, char *answer)
-{
-	struct error error;
-	char *text;
-
-	if (keeper_answer(answer, &text, &error) == 0)
-		return EXIT_SUCCESS;
-	complain("%s: --resume=%s: %s", request->label, request->resume, error.text);
-	return exit_status_of(error.kind);
-}
-
 /* A message from the keeper.  Returns the exit status, or -1: the wait goes on. */
-static int obey(struct waiting *wait, char *message)
+static int front_obey(struct waiting *wait, char *message)
 {
 	const struct front *front = wait->front;
-	const char *words = text_after_word(message, KEEPER_WAITS);
+	const char *waits = text_after_word(message, KEEPER_WAITS);
+	const char *id = text_after_word(message, KEEPER_ID);
 
-	if (words != NULL) {
-		relay_all(front);
-		show_wait(wait, words);
+	if (id != NULL)
+		snprintf(wait->id, sizeof wait->id, "%s", id);
+	else if (waits != NULL)
+		show_wait(wait, waits);
+	if (id != NULL || waits != NULL || front_relay(message))
 		return -1;
-	}
 	observer_end();
-	relay_all(front);
-	words = text_after_word(message, KEEPER_ENDED);
-	if (words != NULL)
-		return end_as(front, words);
-	if (text_after_word(message, KEEPER_WAITING) != NULL)
-		return say_waiting(wait, message);
-	if (isdigit((unsigned char)*message))
-		return end_with(front->request, message);
-	return say_ok(front, message);
+	return isdigit((unsigned char)*message) ? end_with(front, message) : say_ok(front, message);
+}
+
+/* Is MESSAGE the OK of the hold ID, and safe to print? */
+static bool is_ok_of(const char *message, const char *id)
+{
+	static const char ok[] = KEEPER_OK " id=";
+	const char *words = message + strlen(ok);
+	const size_t length = strlen(id);
+
+	if (strncmp(message, ok, strlen(ok)) != 0 || strncmp(words, id, length) != 0 ||
+	    (words[length] != ' ' && words[length] != '\0'))
+		return false;
+	for (; *words != '\0'; words++)
+		if (*words < ' ' || *words > '~')
+			return false;
+	return true;
+}
+
+/* The same for --resume.  Its keeper may be another user's, so it accepts WAITS, OK and the end,
+ * and nothing else. */
+static int obey_other(struct waiting *wait, char *message)
+{
+	const struct request *request = wait->front->request;
+	struct error error;
+
+	if (strcmp(message, KEEPER_ID) == 0 || strcmp(message, KEEPER_ENDING) == 0)
+		return -1;
+	if (text_after_word(message, KEEPER_WAITS) != NULL || isdigit((unsigned char)*message) ||
+	    is_ok_of(message, request->resume))
+		return front_obey(wait, message);
+	observer_end();
+	return end_resumed(request, say_nonsense(&error));
 }
 
 /* Returns the exit status, or -1: the wait goes on. */
@@ -249,22 +269,32 @@ static int hear_keeper(struct waiting *wait)
 {
 	const struct front *front = wait->front;
 	char message[KEEPER_MESSAGE + 1];
-	ssize_t got;
 
-	UNINTERRUPTED(got, recv(front->keeper, message, KEEPER_MESSAGE, 0));
-	if (got > 0) {
-		message[got] = '\0';
-		return obey(wait, message);
-	}
+	if (keeper_hear(front->keeper, message, 0) > 0)
+		return is_resumed(front) ? obey_other(wait, message) : front_obey(wait, message);
 	observer_end();
-	relay_all(front);
+	if (errno == EMSGSIZE) {
+		complain("%s: what holds it has said more than was expected",
+		    front->request->label);
+		return give_up(front);
+	}
 	complain("%s: the process that waits for it has been killed", front->request->label);
 	return is_resumed(front) ? EXIT_LOST : EXIT_SYSTEM;
 }
 
 /* ---- the wait ---- */
 
-/* Of the first call, the holder keeps to -w, unless the place is kept. */
+/* poll(2) is refused, and always will be.  Returns the exit status. */
+static int cannot_wait(const struct front *front)
+{
+	const int errnum = errno;
+
+	observer_end();
+	complain("%s: cannot wait for the lock: %s", front->request->label, strerror(errnum));
+	return give_up(front);
+}
+
+/* For the first call the holder keeps -w, unless the place is kept. */
 static struct deadline end_of(const struct request *request)
 {
 	if (request->resume != NULL && request->nonblocking)
@@ -274,82 +304,59 @@ static struct deadline end_of(const struct request *request)
 	return deadline_never();
 }
 
-/* For how many ms poll(2) may sleep; -1: without an end. */
-static int poll_time(const struct waiting *wait)
+/* When this call stops waiting; never while it has no ID to print with WAITING. */
+static struct deadline time_up(const struct waiting *wait)
 {
-	struct deadline end = wait->end;
+	struct deadline end = wait->front->end;
 
-	if (end.never || wait->progress == TIMED_OUT)
-		return -1;
-	if (wait->progress == ASKED)
+	if (wait->id[0] == '\0')
+		return deadline_never();
+	if (!wait->busy)
 		end.at += GRACE;
-	return deadline_poll_time(&end);
+	return end;
 }
 
-/* Nothing was heard until the time was up.  Returns the exit status, or -1: the keeper answers. */
-static int time_is_up(struct waiting *wait)
+static int wait_for_keeper(const struct front *front)
 {
-	const struct front *front = wait->front;
-	char words[KEEPER_MESSAGE];
-	int errnum;
-
-	if (is_resumed(front)) {
-		observer_end();
-		snprintf(words, sizeof words, KEEPER_WAITING " id=%s", front->request->resume);
-		return say_waiting(wait, words);
-	}
-	wait->progress = TIMED_OUT;
-	errnum = tell_keeper(front, KEEPER_KEEP);
-	if (errnum == 0)
-		return -1; /* the next event tells */
-	observer_end();
-	complain("%s: cannot ask for the place to be kept: %s", front->request->label,
-	    strerror(errnum));
-	return give_up(front);
-}
-
-int front_wait(const struct front *front)
-{
-	static struct waiting
-	    wait; /* static: the observer tells one wait from the next by its lock */
-	struct pollfd events[] = {
-	    {front->keeper, POLLIN, 0},
-	    {front->errors, POLLIN, 0},
-	    {front->events, POLLIN, 0},
-	};
+	static struct waiting wait; /* static: the observer knows a wait by its lock's address */
+	struct pollfd event = {front->keeper, POLLIN, 0};
 	int status = -1, count;
 
 	wait = (struct waiting){
 	    .front = front,
 	    .show = show_of(front->request),
-	    .end = end_of(front->request),
 	    .lock = LOCK_OF(&front->request->locks[0]),
 	};
+	if (is_resumed(front))
+		snprintf(wait.id, sizeof wait.id, "%s", front->request->resume);
 	while (status < 0) {
-		count = poll(events, 3, poll_time(&wait));
-		if (count < 0)
-			continue; /* a signal: the observer's handler has seen to it */
-		for (size_t i = 1; i < 3; i++)
-			if ((events[i].revents & POLLIN) == 0 && events[i].revents != 0)
-				events[i].fd = -1; /* hung up */
-		if (events[0].revents != 0)
+		count = poll_until(&event, 1, time_up(&wait));
+		if (count > 0)
 			status = hear_keeper(&wait);
-		else if (count > 0)
-			relay_all(front);
-		else if (poll_time(&wait) == 0)
-			status = time_is_up(&wait);
+		else if (count == 0)
+			status = say_waiting(&wait);
+		else
+			status = cannot_wait(front);
 	}
 	return status;
 }
 
+int front_wait(const struct request *request, int keeper)
+{
+	return wait_for_keeper(&(struct front){request, keeper, end_of(request)});
+}
+
 int front_resume(const struct request *request)
 {
-	struct front front = {.request = request, .errors = -1, .events = -1};
+	struct front front = {.request = request, .end = end_of(request)};
+	struct deadline first = front.end; /* until the keeper's first message */
+	struct keeper_call call;
 	struct error error;
 
-	front.keeper = keeper_call(request, request->resume, KEEPER_RESUME, &error);
-	if (front.keeper >= 0)
-		return front_wait(&front);
-	complain("%s: --resume=%s: %s", request->label, request->resume, error.text);
-	return exit_status_of(error.kind);
+	first.at += TO_ANSWER;
+	if (keeper_call(request, request->resume, KEEPER_RESUME, &call, &error) != 0 ||
+	    keeper_await(&call, first, &error) != 0)
+		return end_resumed(request, &error);
+	front.keeper = call.connection;
+	return wait_for_keeper(&front);
 }

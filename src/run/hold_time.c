@@ -45,17 +45,16 @@ int64_t hold_time_held(const struct hold_time *time)
 void hold_time_at_least(const struct hold_time *time, int64_t duration,
     const struct subreaper *subreaper)
 {
-	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-	/* SIGCONT: the subreaper or the parent is gone */
+	/* SIGCONT: the subreaper or the parent has ended */
 	sigset_t signals = signals_only(SIGCONT), stop = signals_only(SIGTSTP);
 	int64_t left;
 	int signo = 0;
 
-	sigaddset(&signals, SIGPWR); /* likewise, of process 1 of a container */
-	for (size_t i = 0; i < sizeof enough / sizeof *enough; i++)
-		if (!signals_ignored(enough[i])) /* as HUP is under nohup(1) */
-			sigaddset(&signals, enough[i]);
-	/* Let Ctrl-Z stop semlock itself: supervise() stops it only together with the command,
+	sigaddset(&signals, SIGPWR); /* the same in process 1 of a container */
+	for (size_t i = 0; i < ENDING_SIGNALS; i++)
+		if (!signals_ignored(ending_signals[i])) /* as HUP is under nohup(1) */
+			sigaddset(&signals, ending_signals[i]);
+	/* Let Ctrl-Z stop semlock by itself: supervise() stops it only together with the command,
 	 * which has ended. */
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	while ((left = duration - hold_time_held(time)) > 0 &&
@@ -64,7 +63,7 @@ void hold_time_at_least(const struct hold_time *time, int64_t duration,
 		left = left > SECOND ? SECOND : left;
 		signo = signals_wait(&signals, NULL, left);
 		if (signo < 0 && errno != EAGAIN && errno != EINTR)
-			/* sigtimedwait(2) is refused, by a sandbox, say */
+			/* sigtimedwait(2) is refused, for example by a sandbox */
 			poll(NULL, 0, (int)(left / MILLISECOND) + 1);
 	}
 }

@@ -11,7 +11,7 @@ struct subreaper;
 struct hold_time {
 	int64_t began; /* semlock */
 	int64_t since; /* the lock is held */
-	int64_t until; /* the lock is given back */
+	int64_t until; /* the lock is released */
 };
 
 /* semlock begins. */
@@ -20,13 +20,13 @@ void hold_time_begins(struct hold_time *time);
 /* The lock is held from now on, if hold_time_begins() was called. */
 void hold_time_holds(struct hold_time *time);
 
-/* The lock is about to be given back. */
+/* The lock is about to be released. */
 void hold_time_ends(struct hold_time *time);
 
 /* For how many ns semlock has waited: until the lock was held, or until now. */
 int64_t hold_time_waited(const struct hold_time *time);
 
-/* For how many ns the lock has been held: until it was given back, or until now; 0: not at all. */
+/* For how many ns the lock has been held: until it was released, or until now; 0: not at all. */
 int64_t hold_time_held(const struct hold_time *time);
 
 /* --min-hold.  The command has ended, and all signals are blocked: wait until the lock has been

@@ -18,12 +18,16 @@
 #include "report/status_fd.h"
 #include "report/text.h"
 #include "run/log.h"
+#include "sys/crash_points.h"
+#include "sys/deadline.h"
 #include "sys/files.h"
+#include "sys/memory.h"
+#include "sys/waiting.h"
 
-/* ---- it is opened, before the lock is asked for ---- */
+/* ---- opened before the lock is taken ---- */
 
-/* Not with O_CREAT alone: with fs.protected_regular even root may not open another user's file so.
- * O_NONBLOCK: a FIFO may have no reader.  0600: the log has the words of commands. */
+/* With fs.protected_regular, O_CREAT fails with EACCES for another user's file, even for root: try
+ * without it first.  O_NONBLOCK: a FIFO may have no reader.  0600: the log contains commands. */
 static int open_plainly(const char *path, int more)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more;
@@ -34,7 +38,7 @@ static int open_plainly(const char *path, int more)
 	return fd < 0 && errno == EEXIST ? open(path, flags) : fd;
 }
 
-/* Are A and B, of which neither need be there, one name in one directory? */
+/* Are A and B the same name in the same directory?  Neither need exist. */
 static bool is_one_name(const char *a, const char *b)
 {
 	char space[PATH_MAX];
@@ -47,8 +51,8 @@ static bool is_one_name(const char *a, const char *b)
 	if (directory == NULL || stat(directory, &of_a) != 0)
 		return false;
 	directory = path_directory(b, space);
-	return directory != NULL && stat(directory, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
-	       of_a.st_ino == of_b.st_ino;
+	return directory != NULL && stat(directory, &of_b) == 0 &&
+	       same_file(identity_of(&of_a), identity_of(&of_b));
 }
 
 /* A lock made of files is the name itself: an empty log there would be a lock without an owner. */
@@ -60,6 +64,41 @@ static bool is_a_lock(const char *path, const struct request *request)
 		if (request->locks[i].name != NULL && is_one_name(path, request->locks[i].name))
 			return true;
 	return false;
+}
+
+/* Log rotation may have renamed or removed the file during the run.  If the log's name means
+ * another file now, or none, open it again. */
+static void log_follow(struct run_log *log, const struct request *request)
+{
+	struct stat named, opened;
+	struct error ignored;
+	char path[PATH_MAX];
+	int flags, fd;
+
+	if (log->name == NULL || fstat(log->fd, &opened) != 0 ||
+	    (stat(log->name, &named) == 0 && same_file(identity_of(&named), identity_of(&opened))))
+		return;
+	flags = safe_open_follow(log->name, LINKS_OF_CALLER_AND_ROOT, path, &ignored);
+	if (flags < 0 || is_a_lock(path, request))
+		return;
+	fd = descriptor_above_standard(open_plainly(path, flags));
+	if (fd < 0)
+		return;
+	close(log->fd);
+	log->fd = fd;
+}
+
+/* NAME from any directory; NULL if it is not known. */
+static const char *name_from_anywhere(const char *name)
+{
+	char space[PATH_MAX], *copy = NULL;
+	const char *absolute = path_absolute(name, space);
+
+	if (absolute == name)
+		return name;
+	if (absolute != NULL)
+		copy = memory_lasting(strlen(absolute) + 1);
+	return copy == NULL ? NULL : strcpy(copy, absolute);
 }
 
 int log_open(struct run_log *log, const struct request *request, struct error *error)
@@ -75,6 +114,7 @@ int log_open(struct run_log *log, const struct request *request, struct error *e
 		return error_plain(error, ERROR_USAGE,
 		    "--log %s: this is the lock itself; give the log another name", request->log);
 	log->fd = descriptor_above_standard(open_plainly(path, flags));
+	log->name = request->detach ? name_from_anywhere(request->log) : request->log;
 	/* the caller's is closed: not this file is meant */
 	if (log->fd >= 0 && log->fd == request->locks[0].fd) {
 		log->fd = fcntl(log->fd, F_DUPFD_CLOEXEC, log->fd + 1);
@@ -96,13 +136,6 @@ static void put_words(FILE *out, char **words)
 		json_string(out, words[i], strlen(words[i]));
 	}
 	fputs("], ", out);
-}
-
-static const char *mode_text(const struct request *request)
-{
-	if (request->spec.slots > 0)
-		return "slot";
-	return request->locks[0].mode == SHARED ? "shared" : "exclusive";
 }
 
 static void put_slot(FILE *out, int slot, const struct lock *lock)
@@ -134,7 +167,7 @@ static void put_line(FILE *out, const struct run_log *log, const struct request 
 	json_text(out, "time", moment);
 	json_text(out, "lock", request->label);
 	json_text(out, "method", request->spec.method->name);
-	json_text(out, "mode", mode_text(request));
+	json_text(out, "mode", mode_text(mode_asked(&request->locks[0])));
 	put_slot(out, outcome->slot, locks);
 	json_number(out, "pid", (long long)outcome->pid, outcome->pid > 0);
 	put_user(out);
@@ -149,31 +182,57 @@ static void put_line(FILE *out, const struct run_log *log, const struct request 
 	fputs("}\n", out);
 }
 
-/* A part of a line was written, USED bytes: the disk is full, or the file at its limit.  Take it
- * back, unless another line stands behind it already: the next line would be appended to it. */
+/* The byte that each semlock locks while it writes its line, far beyond the last line. */
+enum { WRITERS_BYTE = INT32_MAX };
+
+/* Keep other semlocks from writing to FD's file until FD is closed.  Wait at most 5 s for one that
+ * writes: it may be stopped.  Returns false if it still does; true also if the file system does not
+ * have such locks. */
+static bool is_only_writer(int fd)
+{
+	struct flock byte = {.l_type = F_WRLCK,
+	    .l_whence = SEEK_SET,
+	    .l_start = WRITERS_BYTE,
+	    .l_len = 1};
+	const struct deadline patience = deadline_after(5 * SECOND);
+
+	while (fcntl(fd, F_OFD_SETLK, &byte) != 0 && (errno == EAGAIN || errno == EACCES))
+		if (deadline_left(&patience) == 0 || nap(MILLISECOND) != 0)
+			return false;
+	return true;
+}
+
+/* Only a part of a line was written, USED bytes: the disk is full, or the file is at its limit.
+ * Take it back, or the next line would be appended to it.  Not while another process may write: its
+ * line would be cut off. */
 static void take_back(int fd, ssize_t used)
 {
 	struct stat file;
 	off_t end = lseek(fd, 0, SEEK_CUR);
 
-	if (used > 0 && end >= used && fstat(fd, &file) == 0 && file.st_size == end &&
-	    ftruncate(fd, end - used) != 0)
+	if (used <= 0 || end < used || fstat(fd, &file) != 0 || file.st_size != end)
+		return;
+	CRASH_POINT("log.half");
+	if (ftruncate(fd, end - used) != 0)
 		complain("--log: the half of a line stays in it: %s", strerror(errno));
 }
 
-void log_write(const struct run_log *log, const struct request *request,
+void log_write(struct run_log *log, const struct request *request,
     const struct run_outcome *outcome, const struct lock *locks)
 {
 	char *line = NULL;
 	size_t length = 0;
 	ssize_t written = -1;
+	bool alone;
 	FILE *out;
 
 	if (log->fd < 0)
 		return;
+	log_follow(log, request);
 	out = open_memstream(&line, &length);
 	signal(SIGPIPE, SIG_IGN); /* semlock is about to end */
 	signal(SIGXFSZ, SIG_IGN);
+	alone = is_only_writer(log->fd);
 	if (out != NULL) {
 		put_line(out, log, request, outcome, locks);
 		if (fclose(out) == 0)
@@ -182,7 +241,10 @@ void log_write(const struct run_log *log, const struct request *request,
 	if (written != (ssize_t)length) {
 		complain("--log %s: cannot write: %s", request->log,
 		    written >= 0 ? "no room for the whole line" : strerror(errno));
-		take_back(log->fd, written);
+		if (alone)
+			take_back(log->fd, written);
 	}
+	close(log->fd); /* the next one may write */
+	log->fd = -1;
 	free(line);
 }

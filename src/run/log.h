@@ -11,17 +11,21 @@
 #include "run/outcome.h"
 
 struct run_log {
-	int fd;       /* -1: none */
+	int fd; /* -1: none, or the line has been written */
+	/* its name, absolute for a hold in the background, which changes the directory; NULL:
+	 * unknown */
+	const char *name;
 	size_t place; /* this run is the PLACE-th of those that wait; 0: it has not waited */
 };
 
-/* Open the log that REQUEST names, and make it if it is not there.  One that cannot be opened is a
- * message, no failure.  Returns 0, or -1 with ERROR filled when it is the lock itself. */
+/* Open the log that REQUEST names, creating it if needed.  If that fails, a message is printed and
+ * the run goes on without a log.  Returns 0, or -1 with ERROR filled when the log is the lock
+ * itself. */
 int log_open(struct run_log *log, const struct request *request, struct error *error);
 
 /* The run of REQUEST has ended with OUTCOME, and has given its LOCKS back: write its line, in one
- * write(2). */
-void log_write(const struct run_log *log, const struct request *request,
+ * write(2), to the file that has the log's name now, and close that. */
+void log_write(struct run_log *log, const struct request *request,
     const struct run_outcome *outcome, const struct lock *locks);
 
 #endif

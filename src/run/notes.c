@@ -7,13 +7,13 @@
 #include "report/text.h"
 #include "run/notes.h"
 
-/* A placeholder's name, too, begins so; and it has semlock's command line. */
-static bool is_semlock(const struct process *process)
+/* A placeholder's name begins with semlock's, and it has semlock's command line. */
+static bool has_semlocks_words(const struct process *process)
 {
-	return strncmp(process->name, "semlock", strlen("semlock")) == 0;
+	return strncmp(process->name, SEMLOCK_NAME, strlen(SEMLOCK_NAME)) == 0;
 }
 
-/* A server has told the note of what it knows. */
+/* For a lock on a server, the note comes from the server. */
 static void read_note(struct owner *owner)
 {
 	struct process semlock = owner->process;
@@ -21,7 +21,7 @@ static void read_note(struct owner *owner)
 
 	if (owner->host[0] != '\0' ||
 	    (owner->supervisor > 0 && !process_read(owner->supervisor, &semlock)) ||
-	    !is_semlock(&semlock))
+	    !has_semlocks_words(&semlock))
 		return;
 	other_semlock_read(semlock.command, semlock.command_length, &other);
 	text_note(owner->note, other.note);

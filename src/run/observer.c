@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -25,77 +24,66 @@
 #include "sys/files.h"
 #include "sys/process.h"
 #include "sys/signals.h"
+#include "sys/terminal.h"
 
 /* ---- the observer's line ---- */
 
 enum { LINE = 1024 };
 
-/* For the observer's handlers. */
-static volatile sig_atomic_t drawn;
-
-/* What the observer tells the waiter: a page that they share. */
+/* What the observer tells the waiter, in a page that they share. */
 struct sight {
-	bool shown; /* what the first look found was written, or is not to be */
-	/* A signal may end the observer while it writes this: a hint, that the waiter proves. */
+	volatile sig_atomic_t drawn; /* the line, or a part of it, is on the terminal */
+	bool shown;                  /* the first look's result was written, or there is nothing to
+	                              * write */
+	/* A signal may end the observer while it writes this: the waiter checks it. */
 	struct known_members known;
 };
 
 /* What the observer knows of the wait. */
 struct view {
 	struct show show;
-	struct lock lock; /* as --who has it: not open */
+	struct lock lock; /* as for --who: not open */
 	struct search_terms terms;
-	pid_t waiter;        /* our parent */
-	pid_t foreground;    /* the waiter's process group: while it has the terminal, the line is
-	                        drawn */
-	int64_t since;       /* when the wait began, on clock_now()'s clock */
-	int64_t until;       /* its deadline, in ns after 1970 */
-	bool again;          /* another observer has shown this wait before */
-	struct sight *sight; /* NULL: no memory */
-	char line[LINE];     /* as it was drawn; not static: that is a page more for every start */
+	pid_t waiter;     /* our parent */
+	pid_t foreground; /* the waiter's process group: the line is drawn while it is in the
+	                   * foreground */
+	int64_t since;    /* when the wait began, on clock_now()'s clock */
+	int64_t until;    /* its deadline, in ns after 1970 */
+	bool again;       /* another observer has shown this wait */
+	int terminal;     /* from terminal_open() */
+	char line[LINE];  /* as it was drawn */
 };
 
-static void write_line(const char *text, size_t length)
-{
-	while (write(STDERR_FILENO, text, length) < 0 && errno == EINTR)
-		;
-}
+/* At file scope for the handlers of both processes.  NULL: there is none. */
+static struct sight *sight;
 
+/* A stopped terminal (Ctrl-S) keeps the line.  In the background, SIGTTOU would stop a waiter that
+ * writes to the terminal. */
 static void erase_line(void)
 {
-	if (drawn)
-		write_line("\r\033[K", 4);
-	drawn = false;
+	static const char erasure[] = "\r\033[K";
+	const sigset_t only = signals_only(SIGTTOU);
+	sigset_t before;
+	int terminal;
+
+	if (sight == NULL || !sight->drawn)
+		return;
+	terminal = terminal_open();
+	pthread_sigmask(SIG_BLOCK, &only, &before);
+	terminal_put(terminal, erasure, strlen(erasure));
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (terminal >= 0)
+		close(terminal);
+	sight->drawn = false;
 }
 
-static void erase_and_end(int signo)
-{
-	(void)signo;
-	erase_line();
-	_exit(0);
-}
-
-/* The waiter stops, and this process with it. */
-static void erase_and_stop(int signo)
-{
-	int errnum = errno;
-
-	(void)signo;
-	erase_line();
-	raise(SIGSTOP);
-	errno = errnum;
-}
-
-/* In the background, another process has the terminal; a waiter that is stopped shows nothing. */
+/* Not while another process group has the terminal, nor for a stopped waiter. */
 static bool may_draw(const struct view *view)
 {
-	struct procfs_stat stat;
-
-	return tcgetpgrp(STDERR_FILENO) == view->foreground &&
-	       (!process_stat(view->waiter, &stat) || stat.state != 'T');
+	return tcgetpgrp(STDERR_FILENO) == view->foreground && !process_stopped(view->waiter);
 }
 
-/* The waiter's place among those that wait, from 1; 0: not among them. */
+/* The waiter's place among the waiters, from 1; 0: it is not among them. */
 static size_t queue_place(const struct owners *found)
 {
 	for (size_t i = found->holders; i < found->count; i++)
@@ -105,7 +93,8 @@ static size_t queue_place(const struct owners *found)
 }
 
 /* "; 2nd of 5; until 12:02:07" */
-static void place_text(const struct view *view, const struct owners *found, char *text, size_t size)
+static void place_text(const struct view *view, const struct owners *found, bool until_too,
+    char *text, size_t size)
 {
 	static const char suffixes[][3] = {"th", "st", "nd", "rd"};
 	size_t place = queue_place(found), used = 0;
@@ -116,88 +105,150 @@ static void place_text(const struct view *view, const struct owners *found, char
 	if (place > 0)
 		used = (size_t)snprintf(text, size, "; %zu%s of %zu", place, suffix,
 		    found->count - found->holders);
-	if (!view->show.deadline.never) {
+	if (!view->show.deadline.never && until_too) {
 		moment_text(view->until, until, sizeof until);
 		snprintf(text + used, size - used, "; until %s", until);
 	}
 }
 
-/* The line with at most COLUMNS characters of the holder's command, and NOTE_COLUMNS of its
- * note. */
-static void line_text(const struct view *view, const struct owners *found, size_t columns,
-    size_t note_columns, char *text, size_t size)
-{
-	const struct lock_spec *spec = view->lock.spec;
-	char label[64], holder[OWNER_TEXT], place[96];
+/* How much of the line is shown. */
+struct line_room {
+	struct owner_room holder;
+	size_t words; /* columns for all about the holder */
+	size_t label; /* columns of the lock's name; 0: it is left out */
+	bool until;
+};
 
-	snprintf(label, sizeof label, "descriptor %d", spec->fd);
+enum { LABEL_COLUMNS = 160, ALL_COLUMNS = OWNER_TEXT };
+
+/* The beginning of a URL or path says where the lock is, its end which lock it is: cut the
+ * middle. */
+static void label_text(const struct lock_spec *spec, size_t columns, char *text, size_t size)
+{
 	if (spec->name != NULL)
-		text_printable(label, sizeof label, spec->name, strlen(spec->name), 30);
-	if (!owner_text(found, columns, note_columns, holder, sizeof holder))
-		snprintf(holder, sizeof holder, "busy");
-	place_text(view, found, place, sizeof place);
-	snprintf(text, size, "semlock: %s: %s%s", label, holder, place);
+		text_cut_middle(text, size, spec->name, strlen(spec->name), columns);
+	else
+		snprintf(text, size, "descriptor %d", spec->fd);
 }
 
-/* On a narrow terminal the holder's command and its note are cut, in turns, and the place last. */
+static void line_text(const struct view *view, const struct owners *found,
+    const struct line_room *room, char *text, size_t size)
+{
+	char label[4 * LABEL_COLUMNS] = "", holder[OWNER_TEXT], words[OWNER_TEXT] = "", place[96];
+	size_t used = 0;
+
+	if (!owner_text(found, &room->holder, holder, sizeof holder))
+		snprintf(holder, sizeof holder, "busy");
+	text_printable(words, sizeof words, holder, strlen(holder), room->words);
+	place_text(view, found, room->until, place, sizeof place);
+	if (room->label > 0) {
+		label_text(view->lock.spec, room->label, label, sizeof label);
+		used = (size_t)snprintf(text, size, "semlock: %s: ", label);
+	}
+	/* without words, PLACE begins with a superfluous semicolon */
+	snprintf(text + used, size - used, "%s%s", words,
+	    words[0] == '\0' && place[0] != '\0' ? place + strlen("; ") : place);
+}
+
+/* Cut *PART by one step; below LEAST, to REST.  Returns false if it was at REST already. */
+static bool cut(size_t *part, size_t least, size_t rest)
+{
+	enum { STEP = 4 };
+
+	if (*part <= rest)
+		return false;
+	*part = *part >= least + STEP ? *part - STEP : rest;
+	return true;
+}
+
+static bool leave_out(bool *part)
+{
+	const bool was_in = *part;
+
+	*part = false;
+	return was_in;
+}
+
+/* Cut what a reader misses least: the note, the command's arguments, the host, the middle of the
+ * lock's name.  On a still narrower terminal, keep the place alone.  Returns false if nothing is
+ * left to cut. */
+static bool cut_line(struct line_room *room)
+{
+	enum {
+		SHORT_COMMAND = 8,
+		SHORT_LABEL = 20,
+		SHORTEST_LABEL = 8,
+		LEAST_HOST = 4,
+		LEAST_WORDS = 8
+	};
+	struct owner_room *holder = &room->holder;
+
+	return cut(&holder->note, SHORT_COMMAND, 0) || leave_out(&holder->age) ||
+	       cut(&holder->command, SHORT_COMMAND, SHORT_COMMAND) ||
+	       cut(&holder->host, LEAST_HOST, 0) || cut(&room->label, SHORT_LABEL, SHORT_LABEL) ||
+	       cut(&holder->command, 1, 0) || leave_out(&holder->since) ||
+	       cut(&room->label, SHORTEST_LABEL, SHORTEST_LABEL) || leave_out(&room->until) ||
+	       cut(&room->words, LEAST_WORDS, 0) || cut(&room->label, 1, 0);
+}
+
 static void fit_line(const struct view *view, const struct owners *found, size_t columns,
     char *text, size_t size)
 {
-	enum { SHORT = 20, LEAST = 8, STEP = 4 };
-	size_t command = OWNER_COMMAND_COLUMNS;
-	size_t note = found->holders == 0 ? 0 : strlen(found->list[0].note);
+	const struct lock_spec *spec = view->lock.spec;
+	const struct owner *holder = found->holders == 0 ? NULL : found->list;
+	struct line_room room = {.holder = OWNER_WHOLE,
+	    .words = ALL_COLUMNS,
+	    .label = spec->name == NULL ? 1 : text_columns(spec->name, LABEL_COLUMNS),
+	    .until = true};
 
-	for (;;) {
-		line_text(view, found, command, note, text, size);
-		if (strlen(text) <= columns)
-			return;
-		if (command > SHORT)
-			command -= STEP;
-		else if (note > SHORT)
-			note -= STEP;
-		else if (command > LEAST)
-			command -= STEP;
-		else if (note > LEAST)
-			note -= STEP;
-		else
-			return;
-	}
+	/* skip steps that would cut nothing */
+	room.holder.note = holder == NULL ? 0 : text_columns(holder->note, NOTE_SIZE);
+	room.holder.host = holder == NULL ? 0 : text_columns(holder->host, sizeof holder->host);
+	do
+		line_text(view, found, &room, text, size);
+	while (text_columns(text, size) > columns && cut_line(&room));
 }
 
 static void draw_line(struct view *view, const struct owners *found)
 {
-	char text[OWNER_TEXT + 300], next[LINE];
-	struct winsize size;
-	size_t columns = 79;
+	enum { FREE = 2 }; /* for the "^C" that the terminal echoes */
+	char text[OWNER_TEXT + 4 * LABEL_COLUMNS + 100], next[LINE];
+	size_t columns = terminal_columns(STDERR_FILENO), length;
+	const bool was_drawn = sight->drawn;
 
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		columns = size.ws_col - 1u;
+	if (columns == 0)
+		columns = 80;
+	columns = columns > FREE ? columns - FREE : 1;
 	fit_line(view, found, columns, text, sizeof text);
 	next[0] = '\r';
 	text_printable(next + 1, sizeof next - 4, text, strlen(text), columns);
 	strcat(next, "\033[K");
-	if (drawn && strcmp(next, view->line) == 0)
+	if (was_drawn && strcmp(next, view->line) == 0)
 		return;
-	strcpy(view->line, next);
-	drawn = true; /* before it is, for a signal */
-	write_line(next, strlen(next));
+	sight->drawn = true; /* first the flag: the waiter may kill this process at any moment */
+	length = terminal_put(view->terminal, next, strlen(next));
+	/* redraw it next time if the terminal took only a part */
+	strcpy(view->line, length == strlen(next) ? next : "");
+	if (length == 0)
+		sight->drawn = was_drawn;
 }
 
 static void say_waiting(const struct view *view, const struct owners *found)
 {
-	char holder[OWNER_TEXT], place[96], name[PATH_MAX];
+	char holder[OWNER_TEXT], place[96], name[PATH_MAX], way_out[WAY_OUT];
 
-	if (!owner_text(found, OWNER_COMMAND_COLUMNS, NOTE_SIZE, holder, sizeof holder))
+	if (!owner_text(found, &OWNER_WHOLE, holder, sizeof holder))
 		strcpy(holder, "busy");
-	place_text(view, found, place, sizeof place);
+	place_text(view, found, true, place, sizeof place);
 	lock_text(&view->lock, name, sizeof name);
-	complain("%s: waiting: %s%s", name, holder, place);
+	way_out_text(found, &view->lock, way_out, sizeof way_out);
+	complain("%s: waiting: %s%s%s", name, holder, place, way_out);
 }
 
 /* ---- the observer ---- */
 
-/* After the first message a log file gets one after 10 s, 1 and 5 minutes, and every 10 from then
- * on.  Returns when, on clock_now()'s clock. */
+/* For a log file: after the first message, one at 10 s, 1 and 5 minutes, then every 10 minutes.
+ * Returns the time of the next, on clock_now()'s clock. */
 static int64_t next_message(const struct view *view)
 {
 	static const int64_t steps[] = {10 * SECOND, 60 * SECOND, 300 * SECOND};
@@ -209,13 +260,11 @@ static int64_t next_message(const struct view *view)
 	return view->since + last + ((waited - last) / pace + 1) * pace;
 }
 
-/* FOUND is what was written; NULL: nothing is to be. */
-static void note_sight(struct sight *sight, const struct owners *found)
+/* FOUND was written; NULL: there is nothing to write. */
+static void note_sight(const struct owners *found)
 {
 	const struct owner *holder;
 
-	if (sight == NULL)
-		return;
 	sight->shown = true;
 	sight->known.count = 0;
 	if (found == NULL || found->holders != 1 || found->list[0].nmembers > KNOWN_MOST)
@@ -226,17 +275,17 @@ static void note_sight(struct sight *sight, const struct owners *found)
 	sight->known.count = holder->nmembers;
 }
 
-/* Look once, and write.  Returns the time until the next look, in ns.  Searching /proc takes long
- * on a machine of many processes: spend at most a twentieth of the time on it; processor time, or
- * on a busy machine the line would be a minute old. */
-static int64_t look(struct view *view)
+/* Look once, and write.  Returns the ns until the next look.  Searching /proc is slow on a machine
+ * with many processes: spend at most a twentieth of the time on it.  This counts processor time:
+ * counting elapsed time would leave the line a minute old on a busy machine. */
+static int64_t observer_look(struct view *view)
 {
 	const int64_t used = clock_processor();
 	struct owners found = {.count = 0};
 	int64_t pause;
 
 	if (!view->show.messages && !may_draw(view)) {
-		note_sight(view->sight, NULL);
+		note_sight(NULL);
 		return SECOND;
 	}
 	CRASH_POINT("observer.looks");
@@ -246,7 +295,7 @@ static int64_t look(struct view *view)
 		say_waiting(view, &found);
 	else if (may_draw(view))
 		draw_line(view, &found);
-	note_sight(view->sight, &found);
+	note_sight(&found);
 	owners_forget(&found);
 	if (view->show.messages)
 		return next_message(view) - clock_now();
@@ -258,10 +307,11 @@ static void sleep_for(int64_t time)
 {
 	const struct timespec rest = {(time_t)(time / SECOND), (long)(time % SECOND)};
 
-	nanosleep(&rest, NULL); /* after a stop, there is a line to be drawn at once */
+	/* SIGCONT after a stop ends it, so that the line is drawn at once */
+	nanosleep(&rest, NULL);
 }
 
-/* The descriptor of the lock, or of the queue, would keep them. */
+/* This process must not keep the lock, or a ticket, alive. */
 static void close_locks(const struct lock *lock)
 {
 	char path[40];
@@ -275,7 +325,7 @@ static void close_locks(const struct lock *lock)
 	}
 	descriptor_close_others();
 	close(STDOUT_FILENO);
-	/* Its number is a part of its name. */
+	/* messages name the descriptor by its number */
 	if (file >= 0)
 		dup2(STDIN_FILENO, lock->spec->fd);
 }
@@ -289,22 +339,43 @@ static void set_handler(int signo, void (*handler)(int), sigset_t *blocked)
 	sigdelset(blocked, signo);
 }
 
+static void erase_and_end(int signo)
+{
+	(void)signo;
+	erase_line();
+	_exit(0);
+}
+
+/* At file scope for the handler. */
+static pid_t observed;
+
+/* SIGCONT comes from the waiter after a stop, and from the kernel when the waiter has ended, even
+ * if both were stopped. */
+static void end_with_waiter(int signo)
+{
+	if (getppid() != observed)
+		erase_and_end(signo);
+}
+
 _Noreturn static void observe(struct view *view, const struct lock *lock)
 {
 	sigset_t blocked;
 
-	/* all others: the waiter heeds them, and SIGTTOU would stop a write to the terminal */
+	observed = view->waiter;
+	/* block all others: the waiter handles them, and SIGTTOU would stop a write to the
+	 * terminal */
 	sigfillset(&blocked);
 	set_handler(SIGTERM, erase_and_end, &blocked);
-	set_handler(SIGTSTP, erase_and_stop, &blocked);
+	set_handler(SIGCONT, end_with_waiter, &blocked);
 	sigprocmask(SIG_SETMASK, &blocked, NULL);
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	if (getppid() != view->waiter)
 		_exit(0);
 
 	prctl(PR_SET_NAME, OBSERVER_NAME);
 	close_locks(lock);
+	view->terminal = terminal_open();
 	view->lock = LOCK_OF(lock->spec);
 	view->lock.server.text = lock->server.text;
 	view->terms = SEARCH_TO_OBSERVE;
@@ -314,37 +385,50 @@ _Noreturn static void observe(struct view *view, const struct lock *lock)
 	else if (!view->again)
 		sleep_for(view->show.delay);
 	for (;;)
-		sleep_for(look(view));
+		sleep_for(observer_look(view));
 }
 
 /* ---- the waiter ---- */
 
 /* At file scope for the handler. */
 static volatile sig_atomic_t observer; /* its PID; 0: there is none */
-/* What it shows, and since when the wait lasts, on clock_now()'s clock. */
+/* The lock that is shown, and the start of its wait on clock_now()'s clock. */
 static const struct lock *shown;
 static int64_t waits_since;
-static struct sight *sight;   /* of SHOWN; NULL: there is none */
-static int64_t look_expected; /* the first look is over by then, if the machine is not too busy */
+/* when the first look should be over, if the machine is not too busy */
+static int64_t look_expected;
 
-/* Those that would end or stop semlock, and so leave the line behind. */
-static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
-enum { SIGNALS = sizeof signals / sizeof *signals };
+/* PID was sent a signal that ends or stops it (WUNTRACED): wait for that, but at most 50 ms.  A
+ * file system that does not answer may keep the observer in the kernel; that must not keep the
+ * waiter from its lock, its deadline or a signal.  Returns waitpid(2)'s status, or -1 if the
+ * process still runs. */
+static int await_observer(pid_t pid, int options)
+{
+	const struct deadline patience = deadline_after(50 * MILLISECOND);
+	struct timespec pause = {0, MILLISECOND / 20};
+	int status = -1;
 
+	while (waitpid(pid, &status, options | WNOHANG) <= 0 && deadline_left(&patience) > 0) {
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < MILLISECOND)
+			pause.tv_nsec *= 2;
+	}
+	return status;
+}
+
+/* The waiter erases the line itself: on a busy machine, the observer might not run for a while. */
 static void end_observer(void)
 {
 	const pid_t pid = (pid_t)observer;
 
-	if (pid == 0)
-		return;
 	observer = 0;
-	kill(pid, SIGTERM);
-	kill(pid, SIGCONT);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	if (pid != 0) {
+		kill(pid, SIGKILL);
+		await_observer(pid, 0);
+	}
+	erase_line();
 }
 
-/* The observer takes its line away, and stops. */
 static void stop_observer(void)
 {
 	const pid_t pid = (pid_t)observer;
@@ -352,14 +436,16 @@ static void stop_observer(void)
 
 	if (pid == 0)
 		return;
-	kill(pid, SIGTSTP);
-	if (waitpid(pid, &status, WUNTRACED) == pid && !WIFSTOPPED(status))
+	kill(pid, SIGSTOP);
+	status = await_observer(pid, WUNTRACED);
+	if (status != -1 && !WIFSTOPPED(status))
 		observer = 0; /* reaped: its PID may be another process's now */
+	erase_line();
 }
 
-/* The line goes first.  By its default, which SA_RESETHAND has restored, the second signal ends
- * semlock, or stops it for a while. */
-static void obey(int signo)
+/* Erase the line, then raise the signal again: SA_RESETHAND has restored its default, which ends
+ * semlock or stops it. */
+static void observer_obey(int signo)
 {
 	const sigset_t only = signals_only(signo);
 	struct sigaction again;
@@ -370,26 +456,33 @@ static void obey(int signo)
 		stop_observer();
 	else
 		end_observer();
-	/* SA_NODEFER leaves it unblocked; but ThreadSanitizer blocks all in a handler. */
+	/* SA_NODEFER leaves it unblocked, but ThreadSanitizer blocks all signals in a handler. */
 	pthread_sigmask(SIG_UNBLOCK, &only, NULL);
 	raise(signo);
 	if (observer != 0)
 		kill((pid_t)observer, SIGCONT);
-	again.sa_handler = obey;
+	again.sa_handler = observer_obey;
 	again.sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_RESTART;
 	sigaction(signo, &again, NULL);
 	errno = errnum;
 }
 
-static void set_handlers(void (*from)(int), void (*to)(int))
+static void change_handler(int signo, void (*from)(int), void (*to)(int))
 {
 	struct sigaction action = {.sa_handler = to};
 	struct sigaction now;
 
 	action.sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_RESTART;
-	for (size_t i = 0; i < SIGNALS; i++)
-		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == from)
-			sigaction(signals[i], &action, NULL);
+	if (sigaction(signo, NULL, &now) == 0 && now.sa_handler == from)
+		sigaction(signo, &action, NULL);
+}
+
+/* These would end or stop semlock with the line still on the terminal. */
+static void set_handlers(void (*from)(int), void (*to)(int))
+{
+	for (int i = 0; i < ENDING_SIGNALS; i++)
+		change_handler(ending_signals[i], from, to);
+	change_handler(SIGTSTP, from, to);
 }
 
 void observer_end(void)
@@ -397,7 +490,7 @@ void observer_end(void)
 	if (shown == NULL)
 		return;
 	end_observer();
-	set_handlers(obey, SIG_DFL);
+	set_handlers(observer_obey, SIG_DFL);
 }
 
 struct show show_of(const struct request *request)
@@ -408,8 +501,8 @@ struct show show_of(const struct request *request)
 	    .messages = in_own_words && request->verbose,
 	    .line = in_own_words && !request->verbose && !request->quiet,
 	    .deadline = request->wait >= 0 ? deadline_after(request->wait) : deadline_never(),
-	    /* Most holders that are stopped end within a second.  A shorter wait than the other
-	     * one needs no line, and many that begin at once do not keep each other from it. */
+	    /* Most holders that are stopped end within a second, so such a short wait needs no
+	     * line; and of many that begin at once, none delays another by looking. */
 	    .delay = request->preempt != PREEMPT_NOT ? SECOND : 50 * MILLISECOND,
 	};
 }
@@ -464,8 +557,9 @@ void observer_start(const struct show *show, const struct lock *lock)
 		sight = share_sight();
 	else if (shown != lock)
 		*sight = (struct sight){0};
-	view.sight = sight;
-	view.again = shown == lock && (sight == NULL || sight->shown);
+	if (sight == NULL)
+		return;
+	view.again = shown == lock && sight->shown;
 	if (!view.again)
 		look_expected = clock_now() + show->delay + SECOND / 2;
 	shown = lock;
@@ -479,5 +573,5 @@ void observer_start(const struct show *show, const struct lock *lock)
 	if (pid < 0)
 		return;
 	observer = pid;
-	set_handlers(SIG_DFL, obey);
+	set_handlers(SIG_DFL, observer_obey);
 }

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* run/observer.h - what is shown while semlock waits.
  *
- * The waiter itself only waits.  A child of it, the observer, looks who holds the lock, as --who
- * does, and writes: it has neither the lock nor the queue open, and ends with the waiter, however
- * that ends.
+ * The waiter itself only waits.  Its child, the observer, looks who holds the lock, as --who does,
+ * and writes.  It has neither the lock nor the queue open, and ends with the waiter, however that
+ * ends.
  *
  *	waiter ----> sleeps in front of the lock
  *	   '-- observer: looks, writes; has a process group of its own, so that the keys of a
- *	       terminal reach the waiter alone, which first has the line erased, and then obeys
+ *	       terminal reach the waiter alone, which first erases the line, and then obeys
+ *
+ * The observer never delays the waiter, although a terminal may be stopped (Ctrl-S) and a file
+ * system may not answer: the waiter kills it, and waits at most 50 ms for its end.  Neither of them
+ * blocks when it writes to the terminal.
  *
  * On a terminal, a line says who holds the lock since when, the waiter's place in the queue, and
- * until when it waits.  It is drawn when the wait has lasted for 50 ms, and again, in place, when
- * the queue has moved or the holder has changed; it is erased at the end.  With --verbose, there
- * are ordinary messages instead, also where standard error is no terminal: then, after 10 seconds,
- * after 1 and 5 minutes, and every 10. */
+ * until when it waits.  It is drawn after 50 ms, redrawn in place when the queue has moved or the
+ * holder has changed, and erased at the end.  With --verbose there are ordinary messages instead,
+ * also where standard error is no terminal: then after 10 seconds, 1 and 5 minutes, and every 10
+ * minutes. */
 #ifndef SEMLOCK_RUN_OBSERVER_H
 #define SEMLOCK_RUN_OBSERVER_H
 
@@ -28,8 +32,8 @@
 
 /* What is to be shown of a wait. */
 struct show {
-	bool messages;            /* --verbose */
-	bool line;                /* on a terminal */
+	bool messages;            /* messages on standard error (--verbose) */
+	bool line;                /* a line on the terminal */
 	struct deadline deadline; /* of the wait */
 	int64_t delay;            /* ns until the first look */
 	pid_t asker;              /* the process that waits; 0: this one */
@@ -38,23 +42,23 @@ struct show {
 /* What is to be shown of REQUEST's wait, if it begins now. */
 struct show show_of(const struct request *request);
 
-/* Does a person see what SHOW says, on a terminal or as messages? */
+/* Does a person see the wait, on a terminal or as messages? */
 bool observer_shows(const struct show *show);
 
-/* The wait for LOCK begins, or goes on for another lock or after another word of its server: have
- * it shown, if that is wanted.  Without a process or memory for the observer, nothing is shown. */
+/* The wait for LOCK begins, or goes on for another lock, or the server has said something new: show
+ * it, if SHOW asks for that.  If no observer can be started, nothing is shown. */
 void observer_start(const struct show *show, const struct lock *lock);
 
-/* The wait is over: erase the line, and wait for the observer's end.  Does nothing if there is
- * none. */
+/* The wait is over: end the observer, and erase the line if the terminal takes the bytes.  Takes at
+ * most 70 ms.  Does nothing without an observer. */
 void observer_end(void);
 
-/* To be asked after observer_end(): the processes through which LOCK was held when its wait was
- * shown last; they may have let go of it since.  NULL: it was not shown. */
+/* After observer_end(): the processes that held LOCK when its wait was last shown; they may have
+ * released it since.  NULL: it was not shown. */
 const struct known_members *observer_found(const struct lock *lock);
 
-/* The same: was half a second of the wait for LOCK not enough for the first look at it?  Then the
- * machine is too busy for another one. */
+/* After observer_end(): did the first look at LOCK take longer than half a second?  Then the
+ * machine is too busy for another look. */
 bool observer_was_slow(const struct lock *lock);
 
 #endif

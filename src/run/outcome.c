@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -11,14 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/unknown_option.h"
 #include "owners/owners.h"
-#include "report/compiler.h"
 #include "report/status_fd.h"
 #include "run/notes.h"
 #include "run/observer.h"
 #include "run/outcome.h"
 #include "sys/memory.h"
 #include "sys/signals.h"
+#include "sys/terminal.h"
 
 const char *messages_label(const struct request *request, const struct lock *lock)
 {
@@ -41,6 +43,8 @@ static const struct {
     [BUSY_NOW] = {"busy", "failed to get lock", "busy", ""},
     [BUSY_TIMEOUT] = {"timeout", "timeout while waiting to get lock", "still busy",
 	"; the time is up"},
+    [BUSY_SUPERSEDED] = {"superseded", "superseded by a later waiter",
+	"superseded by a later waiter", ""},
     [BUSY_CROWDED] = {"busy", "failed to get lock", "busy", "; its queue is full"},
     [BUSY_INHERITED] = {"busy", "failed to get lock", "busy", ""},
     [BUSY_TOGGLED] = {"toggled", "", "", ""},
@@ -102,17 +106,25 @@ bool outcome_speaks(const struct run_outcome *outcome, const struct request *req
 
 /* ---- the kinds of end ---- */
 
-/* The holder of LOCK at this moment; OTHERWISE if none is found. */
-COLD static void holder_text(const struct lock *lock, const char *otherwise, char *text,
-    size_t size)
+/* What a refusal says. */
+struct refusal {
+	char holder[OWNER_TEXT];
+	char way_out[WAY_OUT]; /* --verbose: what to do; "" */
+};
+
+/* Fill REFUSAL, which is empty, with the holder of LOCK at this moment, or OTHERWISE if none is
+ * found; if VERBOSE, also with what to do. */
+static void describe_holder(const struct lock *lock, const char *otherwise, bool verbose,
+    struct refusal *refusal)
 {
+	char *text = refusal->holder;
+	const size_t size = sizeof refusal->holder;
 	struct search_terms terms = SEARCH_BRIEFLY;
 	struct owners found;
 	bool named;
 
-	/* Many waits may end at once.  What the observer of this one has found is proven, not
-	 * searched for again; and where the machine is too busy for a look, a part of one must
-	 * do. */
+	/* Many waits may end at once.  So check what this wait's observer has found instead of
+	 * searching again; and on a machine too busy for a whole look, make part of one. */
 	terms.known = observer_found(lock);
 	if (observer_was_slow(lock)) {
 		terms.budget = 5 * MILLISECOND;
@@ -122,22 +134,48 @@ COLD static void holder_text(const struct lock *lock, const char *otherwise, cha
 	if (!owners_for_text(&found, lock, &terms))
 		return;
 	notes_read(&found);
-	named = owner_text(&found, OWNER_COMMAND_COLUMNS, NOTE_SIZE, text, size);
+	named = owner_text(&found, &OWNER_WHOLE, text, size);
 	if (!named && found.seen == SEEN_CUT)
 		snprintf(text, size, "%s; its holder was not looked for in all processes",
 		    otherwise);
-	else if (!named && lock->spec->method->family == OF_KERNEL &&
-		 host_id()->pidns != FIRST_PIDNS)
-		/* outside of this PID namespace */
+	else if (!named && lock->spec->method->family == OF_KERNEL && !process_sees_all())
+		/* the holder is outside this PID namespace */
 		snprintf(text, size, "held; its holder cannot be seen from here");
+	if (verbose)
+		way_out_text(&found, lock, refusal->way_out, sizeof refusal->way_out);
 	owners_forget(&found);
 	search_terms_forget(&terms);
+}
+
+/* The waiter for which LOCK's place was given up, which may have ended by now; OTHERWISE if it is
+ * not known. */
+static void superseder_text(const struct lock *lock, const char *otherwise, char *text, size_t size)
+{
+	const pid_t pid = lock->place.superseded_by;
+	struct process process;
+	char command[4 * OWNER_COMMAND_COLUMNS];
+
+	if (pid == 0) {
+		snprintf(text, size, "%s", otherwise);
+	} else if (!process_lives(pid) || !process_read(pid, &process)) {
+		snprintf(text, size, "superseded by %ld", (long)pid);
+	} else {
+		process_command(&process, command, sizeof command, OWNER_COMMAND_COLUMNS);
+		snprintf(text, size, "superseded by %ld (%s)", (long)pid, command);
+	}
+}
+
+/* Unless --verbose asks for it, a terminal that is stopped (Ctrl-S) goes without: semlock would
+ * outlast its -w. */
+static bool is_refusal_shown(const struct request *request)
+{
+	return request->verbose || (report_is_on_terminal() && terminal_takes_bytes(STDERR_FILENO));
 }
 
 void outcome_busy(struct run_outcome *outcome, const struct request *request,
     const struct lock *lock, enum busy_reason reason)
 {
-	char text[OWNER_TEXT];
+	struct refusal refusal = {.way_out = ""};
 
 	outcome->end = RUN_BUSY;
 	outcome->busy = reason;
@@ -146,9 +184,14 @@ void outcome_busy(struct run_outcome *outcome, const struct request *request,
 	if (request->as_flock) {
 		if (request->verbose)
 			complain("%s", busy_words[reason].as_flock);
-	} else if (!request->quiet && (request->verbose || report_is_on_terminal())) {
-		holder_text(lock, busy_words[reason].text, text, sizeof text);
-		complain("%s: %s%s", messages_label(request, lock), text, busy_words[reason].more);
+	} else if (!request->quiet && is_refusal_shown(request)) {
+		if (reason == BUSY_SUPERSEDED)
+			superseder_text(lock, busy_words[reason].text, refusal.holder,
+			    sizeof refusal.holder);
+		else
+			describe_holder(lock, busy_words[reason].text, request->verbose, &refusal);
+		complain("%s: %s%s%s", messages_label(request, lock), refusal.holder,
+		    busy_words[reason].more, refusal.way_out);
 	}
 	status_fd_event("%s", busy_words[reason].event);
 }
@@ -169,7 +212,7 @@ void outcome_failed(struct run_outcome *outcome, const struct request *request,
 	status_fd_event("failed %d", outcome->failure);
 }
 
-/* As "$0" is, in a script that locks itself, if it was started by "sh script".  An empty file is a
+/* Like "$0" in a script that locks itself and was started by "sh script".  An empty file is a
  * lock. */
 static bool is_here(const char *name)
 {
@@ -180,11 +223,11 @@ static bool is_here(const char *name)
 
 static bool is_word_of_shell(const char *name)
 {
-	static const char words[][sizeof "continue"] = {"[[", "alias", "bg", "break", "cd",
-	    "command", "continue", "declare", "eval", "exec", "exit", "export", "fg", "let",
-	    "local", "popd", "pushd", "read", "readonly", "return", "set", "shift", "shopt",
-	    "source", "time", "trap", "type", "typeset", "ulimit", "umask", "unalias", "unset",
-	    "wait"};
+	static const char words[][sizeof "continue"] = {"!", "(", "[[", "alias", "bg", "break",
+	    "case", "cd", "command", "continue", "declare", "eval", "exec", "exit", "export", "fg",
+	    "for", "function", "if", "let", "local", "popd", "pushd", "read", "readonly", "return",
+	    "select", "set", "shift", "shopt", "source", "time", "trap", "type", "typeset",
+	    "ulimit", "umask", "unalias", "unset", "until", "wait", "while", "{"};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcmp(name, words[i]) == 0)
@@ -192,10 +235,21 @@ static bool is_word_of_shell(const char *name)
 	return false;
 }
 
+/* Is WORD "NAME=VALUE"? */
+static bool is_assignment(const char *word)
+{
+	size_t length = 0;
+
+	while (isalnum((unsigned char)word[length]) || word[length] == '_')
+		length++;
+	return length > 0 && !isdigit((unsigned char)*word) && word[length] == '=';
+}
+
 /* The command is not there: perhaps LOCK was forgotten, or the value of an option. */
 static void say_not_found(const struct request *request, const struct lock *first)
 {
 	const char *name = request->command[0], *rest = request->command[1];
+	const char *instead = subcommand_hint(request->label);
 	const char *made = "";
 	struct stat file;
 
@@ -203,16 +257,22 @@ static void say_not_found(const struct request *request, const struct lock *firs
 	    stat(first->spec->name, &file) == 0 && file.st_size == 0)
 		made = ", an empty file that was made just now";
 	if (is_word_of_shell(name))
-		complain("%s: cannot run: it is a word of the shell: semlock %s -c '%s%s%s && ...'",
+		complain("%s: cannot run: it is shell syntax; use semlock %s -c '%s%s%s && ...'",
 		    name, request->label, name, rest == NULL ? "" : " ", rest == NULL ? "" : rest);
+	else if (is_assignment(name))
+		complain("%s: cannot run: it is shell syntax; use semlock %s env %s%s%s", name,
+		    request->label, name, rest == NULL ? "" : " ", rest == NULL ? "" : rest);
+	else if (instead != NULL)
+		complain(
+		    "%s: cannot run: not found in PATH; %s was taken for LOCK, as semlock has no "
+		    "subcommands: %s",
+		    name, request->label, instead);
 	else if (rest == NULL && strpbrk(name, " \t\n") != NULL)
-		complain("%s: cannot run: there is no such file; a shell command stands behind -c",
-		    name);
+		complain("%s: cannot run: no such file; a shell command must follow -c", name);
 	else if (strchr(name, '/') != NULL && access(name, F_OK) == 0)
-		complain("%s: cannot run: its first line names a program that is not there", name);
+		complain("%s: cannot run: bad interpreter", name);
 	else if (is_here(name))
-		complain("%s: cannot run: it is here, and not in PATH: start it as ./%s", name,
-		    name);
+		complain("%s: cannot run: not in PATH, but ./%s exists", name, name);
 	else
 		complain("%s: cannot run: %s (LOCK was %s%s)", name,
 		    strchr(name, '/') == NULL ? "not found in PATH" : strerror(ENOENT),
@@ -290,8 +350,8 @@ void outcome_if_lost(struct run_outcome *outcome, const struct request *request,
 
 /* ---- the exit status ---- */
 
-/* The limit did not end it if semlock received the same signal (128+n), or it took SIGKILL (137, as
- * with timeout(1)). */
+/* Not if semlock received the same signal itself (128+n), nor if SIGKILL was needed (137, as with
+ * timeout(1)). */
 static bool ended_by_limit(const struct result *command)
 {
 	if (command->received)

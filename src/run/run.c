@@ -6,61 +6,60 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lock/lockset.h"
 #include "owners/owners.h"
 #include "methods/server/locksmith.h"
 #include "report/status_fd.h"
-#include "run/keeper_state.h"
+#include "hold/keeper.h"
 #include "run/run.h"
 #include "run/supervise.h"
 #include "sys/crash_points.h"
 #include "sys/deadline.h"
 #include "sys/memory.h"
 #include "sys/signals.h"
+#include "sys/terminal.h"
 
-/* ---- it begins ---- */
+/* ---- the beginning ---- */
 
-/* --hold --ttl: ns in which a line of the caller's has to come; 0: none has to.  A lock on a server
- * has a lease of its own. */
+/* --hold --ttl: how many ns the caller may take for its next line; 0: it need not send any.  A lock
+ * on a server has a lease of its own instead. */
 static int64_t line_time(const struct request *request)
 {
 	return request->hold && request->spec.method->family != ON_SERVER ? request->spec.ttl : 0;
 }
 
-/* Is the length of the wait, or of the hold, asked for?  A process's first use of the clock is
- * slow. */
+/* Will the length of the wait, or of the hold, be reported?  If not, save the first use of the
+ * clock, which is slow. */
 static bool is_timed(const struct request *request)
 {
 	return request->verbose || request->min_hold > 0 || request->log != NULL ||
 	       status_fd >= 0 || line_time(request) > 0;
 }
 
-/* No kernel keeps the lock for the command when semlock is killed: -o, a posix lock, or a lease
- * that semlock has to keep. */
+/* If semlock is killed, no kernel keeps the lock for the command: -o, and a posix lock. */
 static bool is_held_by_semlock(const struct request *request)
 {
-	return request->close_fd || (request->spec.method->can & OWNED_BY_PROCESS) != 0;
+	return request->close_fd || method_can(request->spec.method, OWNED_BY_PROCESS);
 }
 
 static bool dies_with_semlock(const struct request *request)
 {
-	/* the keeper of a hold in the background knows the holder alone, whose end is to be that of
-	 * the placeholder (H4) */
+	/* a background hold's keeper watches only the holder, so the placeholder must end with it
+	 * (H4) */
 	return is_held_by_semlock(request) || request->spec.method->family == ON_SERVER ||
 	       request->detach;
 }
 
-/* Is the command to be ended at a certain time? */
+/* May semlock end the command? */
 static bool is_limited(const struct request *request)
 {
 	return request->run_timeout > 0 || request->dies_with_parent;
 }
 
-/* A killed semlock would leave behind what runs without the lock, or beyond its limit.  (A lock of
- * the caller's descriptor is the caller's.) */
+/* If semlock were killed, the command would go on without the lock, or beyond its limit.  (A lock
+ * on the caller's descriptor stays with the caller.) */
 static bool needs_subreaper(const struct request *request)
 {
 	const bool holds_alone = dies_with_semlock(request) && request->locks[0].name != NULL;
@@ -69,16 +68,11 @@ static bool needs_subreaper(const struct request *request)
 	       !request->become && !request->unlock;
 }
 
-/* In the foreground of a terminal, the command has to stay in the group that the keyboard
+/* In the foreground of a terminal, the command must stay in the group that gets the keyboard's
  * signals. */
 static bool in_foreground(void)
 {
-	int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-	bool foreground = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
-
-	if (terminal >= 0)
-		close(terminal);
-	return foreground;
+	return terminal_shows_group(getpgrp());
 }
 
 /* INHERITS_LOCKS, ... */
@@ -104,7 +98,7 @@ static int make_locks(struct run *run, struct error *error)
 
 	run->locks = memory_lasting(request->nlocks * sizeof *run->locks);
 	if (run->locks == NULL)
-		return error_plain(error, ERROR_SYSTEM, "no memory");
+		return error_plain(error, ERROR_SYSTEM, "out of memory");
 	for (unsigned i = 0; i < request->nlocks; i++) {
 		run->locks[i] = LOCK_OF(&request->locks[i]);
 		run->locks[i].child = &run->child;
@@ -122,6 +116,7 @@ static void make_command(struct run *run)
 	    .locks = run->locks,
 	    .nlocks = request->nlocks,
 	    .policy = policy_of(request),
+	    .semlock = subreaper_or_self(&run->subreaper),
 	    .group = run->subreaper.group,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal,
 		request->kill_after},
@@ -133,8 +128,8 @@ static void make_command(struct run *run)
 	};
 }
 
-/* --die-with-parent: the parent has ended already.  semlock dies of TERM, as it would have when the
- * parent ends a moment later. */
+/* --die-with-parent: the parent has ended already.  semlock dies of SIGTERM, as if it had ended a
+ * moment later. */
 static int parent_has_ended(struct run *run)
 {
 	run->outcome.end = RUN_FAILED;
@@ -185,10 +180,11 @@ static int begin(struct run *run, struct error *error)
 	if (!request->hold)
 		return 0;
 	if (request->detach) {
-		run->hold.shown = request->owner;
+		run->hold.shown_owner = request->owner;
 		run->hold.caller = &run->detachment.caller;
+		run->hold.id = run->detachment.id;
 	}
-	/* in the background, it holds for the keeper, its parent, which knows the owner */
+	/* in the background it holds for its parent, the keeper, which watches the owner */
 	return hold_for(&run->hold, request->detach ? 0 : request->owner, line_time(request),
 	    error);
 }
@@ -198,7 +194,7 @@ int run_begin(struct run *run, const struct request *request)
 	struct error error;
 
 	*run = (struct run){.request = request, .log = {.fd = -1}, .outcome = {.slot = -1}};
-	/* if it is ignored, no status can be waited for: neither here nor in the command */
+	/* if SIGCHLD is ignored, neither semlock nor the command can wait for a status */
 	signal(SIGCHLD, SIG_DFL);
 	if (is_timed(request))
 		hold_time_begins(&run->time);
@@ -223,7 +219,7 @@ int run_watch(struct run *run)
 
 /* ---- the command ---- */
 
-/* Put the locks into the command's environment.  Returns 0, or -1 with ERROR filled. */
+/* Tell the command about its locks, by its environment.  Returns 0, or -1 with ERROR filled. */
 static int tell_locks(struct run *run, struct error *error)
 {
 	const struct lock *first = lockset_covering(run->locks, run->request->nlocks);
@@ -251,8 +247,7 @@ static void report_loss(const struct lock *lock)
 	    lock->spec->name);
 }
 
-/* Start the method's guard of the locks, for as long as the command runs.  Returns 0, or -1 with
- * ERROR filled. */
+/* Have the method guard the locks while the command runs.  Returns 0, or -1 with ERROR filled. */
 static int guard_locks(const struct run *run, struct error *error)
 {
 	const struct request *request = run->request;
@@ -271,8 +266,8 @@ static int guard_locks(const struct run *run, struct error *error)
 	return guarded < 0 ? -1 : 0;
 }
 
-/* The locks are held: put them into the command's environment; fork the placeholder of --hold, up
- * to its start barrier.  Returns 0, or -1 with ERROR filled. */
+/* The locks are held: set the command's environment, and fork the placeholder of --hold up to its
+ * start barrier.  Returns 0, or -1 with ERROR filled. */
 static int prepare_command(struct run *run, struct error *error)
 {
 	if (run->child.pid > 0 || run->holds != LOCKS_TAKEN)
@@ -280,8 +275,8 @@ static int prepare_command(struct run *run, struct error *error)
 	return run->request->hold ? run_start_child(run, error) : tell_locks(run, error);
 }
 
-/* The subreaper, too, keeps the helper's input open: the helper lets go only after all that the
- * subreaper has to end. */
+/* The subreaper keeps the helper's input open as well: so the helper releases the lock only after
+ * the subreaper has ended everything. */
 static int watch_command(struct run *run, struct error *error)
 {
 	const struct locksmith *helper = run->locks->server.helper;
@@ -290,23 +285,16 @@ static int watch_command(struct run *run, struct error *error)
 	    helper == NULL ? 0 : helper->pid, error);
 }
 
-/* Does a thread of the method look after the locks while the command runs? */
+/* Does a thread of the method watch the locks while the command runs? */
 static bool is_guarded(const struct run *run)
 {
 	return run->request->spec.method->family != OF_KERNEL && run->holds == LOCKS_TAKEN;
 }
 
-/* Closing any descriptor of a file, by exec too, drops the process's own (POSIX) locks on it. */
 static void keep_status_fd(const struct run *run)
 {
-	struct stat file;
-
-	if ((run->request->spec.method->can & OWNED_BY_PROCESS) == 0 || status_fd < 0 ||
-	    fstat(status_fd, &file) != 0)
-		return;
-	for (unsigned i = 0; i < run->request->nlocks; i++)
-		if (file.st_dev == run->locks[i].id.device && file.st_ino == run->locks[i].id.inode)
-			fcntl(status_fd, F_SETFD, 0);
+	if (status_fd >= 0 && posix_lock_is_on(status_fd, run->locks, run->request->nlocks))
+		fcntl(status_fd, F_SETFD, 0);
 }
 
 static void become(struct run *run)
@@ -317,7 +305,7 @@ static void become(struct run *run)
 	run->outcome.command = (struct result){.how = ENDED_NOT_RUN, .code = errno};
 }
 
-/* A limit, or the parent's end, has ended the command: nothing that it has started goes on. */
+/* If a limit or the parent's end has ended the command, end its descendants too. */
 static void end_rest(struct run *run)
 {
 	const struct command *command = &run->command;
@@ -331,7 +319,7 @@ static void end_rest(struct run *run)
 		    command->state == COMMAND_ENDED ? command->pid : 0, grace);
 }
 
-/* --hold --ttl: the placeholder has been killed, and the caller does not know yet. */
+/* --hold --ttl: the placeholder was killed, and the caller does not know yet: keep the lock. */
 static void outlast_placeholder(struct run *run)
 {
 	complain("--hold: its second process has been killed: the lock is kept for --ttl");
@@ -340,8 +328,7 @@ static void outlast_placeholder(struct run *run)
 	    &run->subreaper);
 }
 
-/* Start the command, and wait for its end and for --min-hold.  Returns 0, or -1 with ERROR
- * filled. */
+/* Start the command; wait for its end, then for --min-hold.  Returns 0, or -1 with ERROR filled. */
 static int execute(struct run *run, struct error *error)
 {
 	const struct request *request = run->request;
@@ -376,13 +363,14 @@ static int run_guarded(struct run *run, struct error *error)
 	const bool guarded = is_guarded(run);
 	int status;
 
-	/* The holder leaves the caller's session: the command is forked before that, and stays. */
+	/* The holder is about to leave the caller's session, in which the command stays: fork it
+	 * first. */
 	if (run->subreaper.above != 0 && run->command.state == COMMAND_NEW) {
 		run->child.pid = command_prepare(&run->command, error);
 		if (run->child.pid < 0)
 			return -1;
 	}
-	/* Before the guard, which tells a helper that the command may run. */
+	/* before the guard, which tells the helper that the command may run */
 	if (watch_command(run, error) != 0)
 		return -1;
 	if (guarded && guard_locks(run, error) != 0) {
@@ -396,16 +384,16 @@ static int run_guarded(struct run *run, struct error *error)
 	return status;
 }
 
-/* The command with its words, as far as they fit a line. */
+/* Print the command, as much of it as fits in a line. */
 static void say_running(const struct request *request)
 {
-	char text[240];
+	char text[240], **word = request->command;
 	size_t used = 0;
 
-	for (char **word = request->command; *word != NULL && used < sizeof text - 1; word++)
+	for (; *word != NULL && used < sizeof text - 1; word++)
 		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
 		    word == request->command ? "" : " ", *word);
-	if (used >= sizeof text)
+	if (used >= sizeof text || *word != NULL)
 		strcpy(text + sizeof text - sizeof "...", "...");
 	complain("%s: running %s", request->label, text);
 }
@@ -432,10 +420,11 @@ void run_command(struct run *run)
 		outcome_failed(&run->outcome, request, NULL, &error);
 }
 
-/* ---- the locks are given back ---- */
+/* ---- the locks are released ---- */
 
-/* Does the process's end release the locks, before a parent sees that end?  That saves a call; but
- * nothing may be written before: a reader may be slow, and the user database as well. */
+/* Does the process's end release the locks before a parent sees that end?  That saves a call.  But
+ * then nothing may be written after the command's end: a reader may be slow, and the user database
+ * too. */
 static bool is_released_by_end(const struct run *run)
 {
 	const struct request *request = run->request;
@@ -444,7 +433,7 @@ static bool is_released_by_end(const struct run *run)
 	       !outcome_speaks(&run->outcome, request);
 }
 
-/* What LOCK leaves behind. */
+/* Report what is left of LOCK. */
 static void say_remains(const struct run *run, const struct lock *lock)
 {
 	const struct request *request = run->request;
@@ -467,14 +456,14 @@ static void remove_file(const struct run *run, struct lock *lock)
 		    messages_label(run->request, lock));
 }
 
-static void give_back(struct run *run)
+static void release_locks(struct run *run)
 {
 	const struct request *request = run->request;
 	const struct method *method = request->spec.method;
 
 	hold_time_ends(&run->time);
 	for (unsigned i = 0; i < request->nlocks && method->family == OF_KERNEL; i++)
-		/* on NFS, the server may have given it away */
+		/* on NFS, the server may have given the lock to another client */
 		run->locks[i].end.lost = !method->owned(&run->locks[i]);
 	if (!is_released_by_end(run))
 		lockset_release(run->locks, request->nlocks);
@@ -486,7 +475,7 @@ void run_release(struct run *run)
 	const bool taken = run->holds == LOCKS_TAKEN;
 
 	if (taken)
-		give_back(run);
+		release_locks(run);
 	run->outcome.held = hold_time_held(&run->time);
 	if (run->outcome.end == RUN_ENDED)
 		outcome_ended(&run->outcome, request, &run->locks[0]);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* run/run.h - one run of semlock, in the order of main.c: it begins, its locks are taken, its
- * command runs, the locks are given back, and it ends. */
+ * command runs, the locks are released, and it ends. */
 #ifndef SEMLOCK_RUN_RUN_H
 #define SEMLOCK_RUN_RUN_H
 
 #include "cli/request.h"
 #include "lock/lock.h"
-#include "run/detach.h"
-#include "run/hold.h"
+#include "hold/detach.h"
+#include "hold/hold.h"
 #include "run/hold_time.h"
 #include "run/log.h"
 #include "run/outcome.h"
@@ -17,7 +17,7 @@
 /* What the command runs under. */
 enum run_locks {
 	LOCKS_NONE,     /* nothing was taken, and the outcome says why */
-	LOCKS_TAKEN,    /* LOCKS, which are to be given back */
+	LOCKS_TAKEN,    /* LOCKS, which run_release() must release */
 	LOCKS_INHERITED /* what this process has inherited (--nested); LOCKS are not taken */
 };
 
@@ -44,16 +44,16 @@ int run_begin(struct run *run, const struct request *request);
  * dies as it did. */
 int run_watch(struct run *run);
 
-/* Put the locks into the command's environment, and fork its process, up to its start barrier: for
- * a lock whose record names that process, before the lock is taken.  Returns 0, also if that was
- * done before, or -1 with ERROR filled. */
+/* Set the command's environment, and fork its process up to its start barrier, for a lock whose
+ * record names that process before the lock is taken.  Returns 0, also if that was done before, or
+ * -1 with ERROR filled. */
 int run_start_child(struct run *run, struct error *error);
 
-/* RUN->locks are taken, or inherited: run the command, execute it in this process (-F), or hold the
- * locks without one (--hold).  RUN->outcome says what has come of it. */
+/* RUN->locks are taken or inherited: run the command, execute it in this process (-F), or hold the
+ * locks without one (--hold).  Fills RUN->outcome. */
 void run_command(struct run *run);
 
-/* Give RUN's locks back, if they were taken; then say how the command has ended. */
+/* Release RUN's locks, if they were taken; then report how the command ended. */
 void run_release(struct run *run);
 
 /* -u: unlock the caller's descriptor, or open the file (-u FILE COMMAND, as flock); run the command
@@ -61,7 +61,7 @@ void run_release(struct run *run);
 void run_unlocked(struct run *run);
 
 /* The end: reap the command, and write the log.  Returns the exit status, or dies of the signal
- * that has ended the command. */
+ * that ended the command. */
 int run_end(struct run *run);
 
 /* --held: has this process inherited the lock that REQUEST names, in a mode that covers the one

@@ -3,17 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lock/slots.h"
+#include "report/text.h"
 #include "run/start.h"
 #include "sys/crash_points.h"
 #include "sys/files.h"
@@ -30,7 +31,7 @@ struct variable {
 	const char *value; /* NULL: not set, even if an outer lock has set it */
 };
 
-/* The prefix first: few variables of a shell begin so. */
+/* The prefix first: few variables begin with it. */
 static bool is_own_variable(const char *entry, const struct variable *variables, size_t count)
 {
 	if (strncmp(entry, "SEMLOCK_", strlen("SEMLOCK_")) != 0)
@@ -41,8 +42,8 @@ static bool is_own_variable(const char *entry, const struct variable *variables,
 	return false;
 }
 
-/* Replace environ at once: setenv(3) would allocate for each variable.  Returns 0, or -1 without
- * memory. */
+/* Replace environ at once: setenv(3) would allocate memory for each variable.  Returns 0, or -1
+ * without memory. */
 static int set_variables(const struct variable *variables, size_t count)
 {
 	size_t before = 0, used = 0;
@@ -75,9 +76,7 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 	const bool leased = lock->spec->method->family == ON_SERVER;
 	const struct variable variables[] = {
 	    {"SEMLOCK_LOCK=", label}, {"SEMLOCK_METHOD=", lock->spec->method->name},
-	    {"SEMLOCK_MODE=", lock->spec->slots > 0        ? "slot"
-			      : lock->spec->mode == SHARED ? "shared"
-							   : "exclusive"},
+	    {"SEMLOCK_MODE=", mode_text(mode_asked(lock->spec))},
 	    {"SEMLOCK_SLOT=", lock->slot < 0                 ? NULL
 			      : lock->kernel.slots.count > 1 ? slots_text(lock)
 							     : slot},
@@ -95,9 +94,38 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 	return 0;
 }
 
+/* A service manager names the process that it starts, which is semlock; but its sockets and
+ * watchdog are meant for the command.  In the child, which may share the parent's memory: call
+ * nothing that takes a lock in libc. */
+static void pass_on_pid(const char *name, char *text, pid_t semlock)
+{
+	const size_t length = strlen(name);
+	char digits[16], *at = digits + sizeof digits;
+	long pid = (long)getpid();
+
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+		if (strncmp(*entry, name, length) != 0 ||
+		    text_number(*entry + length, INT_MAX) != semlock)
+			continue;
+		for (*--at = '\0'; pid > 0; pid /= 10)
+			*--at = (char)('0' + pid % 10);
+		stpcpy(stpcpy(text, name), at);
+		*entry = text;
+		return;
+	}
+}
+
+static void pass_on_pids(pid_t semlock)
+{
+	static char listen_pid[32], watchdog_pid[32];
+
+	pass_on_pid("LISTEN_PID=", listen_pid, semlock);
+	pass_on_pid("WATCHDOG_PID=", watchdog_pid, semlock);
+}
+
 /* ---- its process ---- */
 
-/* What semlock changes before the fork, and the command gets back. */
+/* What semlock changes before the fork, and the command must get back. */
 struct inheritance {
 	sigset_t mask;
 	pid_t parent;
@@ -110,9 +138,8 @@ static void note_parent(struct inheritance *given)
 	given->parent_end = pidfd_of(given->parent);
 }
 
-/* If semlock died before prctl(2), its lock is free: the command must not run.  In a PID namespace
- * of its own (unshare
- * --pid), a child's getppid(2) is 0. */
+/* If semlock died before prctl(2), the lock is free and the command must not run.  In a new PID
+ * namespace (unshare --pid), a child's getppid(2) is 0. */
 static void tie_to_parent(const struct inheritance *given)
 {
 	struct pollfd end = {given->parent_end, POLLIN, 0};
@@ -125,14 +152,15 @@ static void tie_to_parent(const struct inheritance *given)
 		_exit(EXIT_FAILURE);
 }
 
-/* A kernel lock's file is opened with FD_CLOEXEC, or without, as the command is to inherit it. */
+/* A kernel lock's file is opened with or without FD_CLOEXEC, so that nothing is left to do. */
 static bool is_passed_already(const struct lock *lock)
 {
 	return lock->fd < 0 ||
 	       (lock->spec->name != NULL && lock->spec->method->family == OF_KERNEL);
 }
 
-/* Returns 0, or -1 with errno set: a command that does not inherit its lock must not run. */
+/* Returns 0, or -1 with errno set: then the command must not run, because it would not inherit its
+ * lock. */
 static int pass_descriptors(const struct command *command)
 {
 	const int flag = (command->policy & INHERITS_LOCKS) != 0 ? 0 : FD_CLOEXEC;
@@ -144,7 +172,7 @@ static int pass_descriptors(const struct command *command)
 	return 0;
 }
 
-/* execvp(3) of musl leaves a script without #! to its caller: the shell finds it in PATH, and reads
+/* musl's execvp(3) does not run a script without "#!": have the shell find it in PATH and read
  * it. */
 static int execute_by_shell(char **argv)
 {
@@ -165,32 +193,34 @@ static int execute_by_shell(char **argv)
 	return ENOEXEC;
 }
 
-/* Become ARGV.  Returns errno when that fails.  May run in memory shared with a parent
+/* Become ARGV.  Returns errno if that fails.  May run in memory shared with the parent
  * (vfork(2)). */
-static int execute(char **argv)
+static int command_execute(char **argv)
 {
 	execvp(argv[0], argv);
 	return errno == ENOEXEC ? execute_by_shell(argv) : errno;
 }
 
-/* In the child, which may share the parent's memory: system calls alone, until the exec.  Returns
+/* In the child, which may share the parent's memory: only system calls until the exec.  Returns
  * errno. */
 static int exec_in_child(const struct command *command, const struct inheritance *given)
 {
 	if ((command->policy & LEADS_GROUP) != 0 && setpgid(0, 0) != 0)
-		return errno; /* nothing could end it when its time is up */
+		return errno; /* without the group, the limit could not end it */
 	if ((command->policy & LEADS_GROUP) == 0 && command->group > 0 &&
 	    setpgid(0, command->group) != 0)
-		return errno; /* all of the caller's group have been killed */
+		return errno; /* the caller's whole group was killed */
 	if ((command->policy & DIES_WITH_SEMLOCK) != 0)
 		tie_to_parent(given);
 	if (pass_descriptors(command) != 0)
 		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
-	if (command->hold == NULL)
-		return execute(command->argv);
-	/* No exec closes the descriptors here: close those of the locks by hand, and that of the
-	 * start barrier, whose end tells semlock that the placeholder runs. */
+	if (command->hold == NULL) {
+		pass_on_pids(command->semlock);
+		return command_execute(command->argv);
+	}
+	/* There is no exec to close descriptors: close those of the locks here, and the start
+	 * barrier, which tells semlock that the placeholder runs. */
 	for (unsigned i = 0; i < command->nlocks && (command->policy & INHERITS_LOCKS) == 0; i++)
 		close(command->locks[i].fd);
 	close(command->barrier);
@@ -203,8 +233,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
  * run before: it is forked then, and waits for a byte from a socket.  If semlock dies first, or
  * cancels it, it reads the end of the socket. */
 
-/* In the child.  wakeup_off() first: the command gets the signals as semlock got them, not as its
- * timer changed them.  Returns 0, or the errno of a wait that has failed. */
+/* In the child.  First wakeup_off(): the command gets the signals as semlock found them, not as the
+ * timer changed them.  Returns 0, or the errno of a failed wait. */
 static int await_release(const struct command *command, const sigset_t *before, sigset_t *mask)
 {
 	ssize_t got;
@@ -213,11 +243,11 @@ static int await_release(const struct command *command, const sigset_t *before, 
 	sigprocmask(SIG_SETMASK, before, NULL);
 	wakeup_off();
 	signals_block_all(mask);
-	UNINTERRUPTED(got, recv(command->barrier, &word, 1, 0));
+	UNINTERRUPTED(got, read(command->barrier, &word, 1));
 	if (got != 0)
 		return got == 1 ? 0 : errno;
-	/* A signal has ended semlock while it waited: remove what it has prepared for a lock made
-	 * of files. */
+	/* A signal ended semlock while it waited: remove what it has prepared for a lock made of
+	 * files. */
 	for (unsigned i = 0; i < command->nlocks; i++)
 		if (command->locks[i].spec->method->family == OF_FILES)
 			command->locks[i].spec->method->release(&command->locks[i]);
@@ -229,7 +259,6 @@ pid_t command_prepare(struct command *command, struct error *error)
 	struct inheritance given = {0};
 	int ends[2], failure;
 	sigset_t before;
-	ssize_t sent;
 	pid_t pid;
 
 	if ((command->policy & DIES_WITH_SEMLOCK) != 0)
@@ -246,8 +275,8 @@ pid_t command_prepare(struct command *command, struct error *error)
 		failure = await_release(command, &before, &given.mask);
 		if (failure == 0)
 			failure = exec_in_child(command, &given);
-		UNINTERRUPTED(sent, send(command->barrier, &failure, sizeof failure, MSG_NOSIGNAL));
-		_exit(EXIT_SYSTEM); /* should that be refused: no busy lock */
+		write_without_sigpipe(command->barrier, &failure, sizeof failure);
+		_exit(EXIT_SYSTEM); /* reached only if that fails; no status of a busy lock */
 	}
 	close(ends[1]);
 	sigprocmask(SIG_SETMASK, &before, NULL);
@@ -263,7 +292,7 @@ pid_t command_prepare(struct command *command, struct error *error)
 	return pid;
 }
 
-/* Release the child and wait for its exec.  Returns 0, the errno of the exec, or -1: the child was
+/* Let the child run, and wait for its exec.  Returns 0, the errno of the exec, or -1: the child was
  * killed before. */
 static int release_prepared(struct command *command)
 {
@@ -272,41 +301,40 @@ static int release_prepared(struct command *command)
 	bool opened;
 
 	command->state = COMMAND_RUNS;
-	UNINTERRUPTED(bytes, send(command->barrier, "", 1, MSG_NOSIGNAL));
+	bytes = write_without_sigpipe(command->barrier, "", 1);
 	if (bytes != 1 && errno != EPIPE && errno != ECONNRESET) {
-		/* else the child, still at the barrier, and this process would wait for each
-		 * other */
+		/* close it, or this process and the child would wait for each other */
 		errnum = errno;
 		close(command->barrier);
 		return errnum;
 	}
 	opened = bytes == 1;
 	CRASH_POINT("start_barrier.opened");
-	UNINTERRUPTED(bytes, recv(command->barrier, &errnum, sizeof errnum, 0));
-	if (bytes < 0 && errno != ECONNRESET) { /* that is a KILL before it read the byte */
+	UNINTERRUPTED(bytes, read(command->barrier, &errnum, sizeof errnum));
+	/* ECONNRESET: it was killed before it read the byte */
+	if (bytes < 0 && errno != ECONNRESET) {
 		errnum = errno;
 		if (opened) {
-			complain("cannot see whether the command has started: %s",
+			complain("cannot tell whether the command has started: %s",
 			    strerror(errnum));
 			errnum = 0;
 		}
 	} else if (bytes != (ssize_t)sizeof errnum) {
-		errnum = opened ? 0 : -1; /* closed by the exec, or by a KILL */
+		errnum = opened ? 0 : -1; /* the exec has closed it, or a KILL */
 	}
 	close(command->barrier);
 	return errnum;
 }
 
-/* In the child: why the exec failed, for a parent in memory of its own. */
+/* In the child: tell a parent in memory of its own why the exec failed. */
 static void send_failure(int failure)
 {
 	sigqueue(getppid(), SIGCHLD, (union sigval){.sival_int = failure});
 }
 
-/* vfork(2) suspends the parent, in the same memory, until the child has execed or exited: the errno
- * of a failed exec needs no pipe.  Where vfork(2) is only a fork(2), as under qemu-user and
- * valgrind, the parent goes on at once, in memory of its own: there the errno comes with
- * SIGCHLD. */
+/* vfork(2) suspends the parent, in the same memory, until the child has called exec or exit: so the
+ * errno of a failed exec needs no pipe.  Where vfork(2) is only fork(2), as under qemu-user and
+ * valgrind, the parent goes on at once, in memory of its own, and the errno comes with SIGCHLD. */
 pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;
@@ -316,7 +344,7 @@ pid_t command_start(struct command *command, struct result *result, struct error
 
 	if ((command->policy & DIES_WITH_SEMLOCK) != 0)
 		note_parent(&given);
-	/* From before the fork on, supervise() alone receives signals: none is lost, and none ends
+	/* From before the fork on, only supervise() receives signals: none is lost, and none ends
 	 * semlock before the command. */
 	signals_block_all(&given.mask);
 	if (command->state == COMMAND_AT_BARRIER) {
@@ -358,5 +386,5 @@ void command_reap(struct command *command)
 void command_become(const struct command *command)
 {
 	if (pass_descriptors(command) == 0)
-		errno = execute(command->argv);
+		errno = command_execute(command->argv);
 }

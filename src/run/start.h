@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run/start.h - starting the command while the lock is held. */
+/* run/start.h - starts the command while the lock is held. */
 #ifndef SEMLOCK_RUN_START_H
 #define SEMLOCK_RUN_START_H
 
@@ -7,7 +7,7 @@
 
 #include "lock/lock.h"
 #include "report/error.h"
-#include "run/hold.h"
+#include "hold/hold.h"
 
 /* How long the command may run. */
 struct limit {
@@ -19,18 +19,19 @@ struct limit {
 
 /* How the command is started. */
 enum {
-	INHERITS_LOCKS = 1,    /* it gets the locks' descriptors, and keeps them while it lives */
-	DIES_WITH_SEMLOCK = 2, /* it is killed if semlock is: nothing else holds the lock */
-	LEADS_GROUP = 4,       /* a process group of its own, which is signalled as a whole */
-	NAMED_BY_LOCK = 8      /* a lock names its PID: reap it after the release, not before */
+	INHERITS_LOCKS = 1,    /* it inherits the locks' descriptors, and so holds them while it
+	                        * lives */
+	DIES_WITH_SEMLOCK = 2, /* killed when semlock is, because nothing else holds the lock */
+	LEADS_GROUP = 4,       /* has a process group of its own, which is signalled as a whole */
+	NAMED_BY_LOCK = 8      /* a lock names its PID: reap it only after the release */
 };
 
 enum command_state {
 	COMMAND_NEW,
 	COMMAND_AT_BARRIER, /* forked; waits for command_start(), or ends with command_reap() */
-	COMMAND_EXECS,      /* runs in memory of its own: SIGCHLD brings the errno of its exec */
+	COMMAND_EXECS, /* runs in memory of its own: SIGCHLD brings the errno of a failed exec */
 	COMMAND_RUNS,
-	COMMAND_ENDED, /* command_reap() has to wait for it */
+	COMMAND_ENDED, /* command_reap() must still reap it */
 	COMMAND_REAPED
 };
 
@@ -40,11 +41,12 @@ struct command {
 	struct lock *locks; /* what it runs under */
 	unsigned nlocks;
 	unsigned policy; /* INHERITS_LOCKS, ... */
+	pid_t semlock;   /* the process that the caller started, which LISTEN_PID may name */
 	pid_t group;     /* the process group that it goes into, unless LEADS_GROUP; 0: it stays */
 	struct limit limit;
 
 	enum command_state state;
-	pid_t pid;   /* of its process, once there is one */
+	pid_t pid;   /* its process; 0: not started */
 	int barrier; /* COMMAND_AT_BARRIER: a socket; one byte releases the child, and from it
 	              * comes the errno of a failed exec */
 };
@@ -55,32 +57,32 @@ struct result {
 	int code; /* exit status, signal number, or errno of the exec */
 	enum {
 		LIMIT_KEPT,
-		LIMIT_REACHED, /* it has got the limit's signal ... */
+		LIMIT_REACHED, /* it was sent the limit's signal ... */
 		LIMIT_KILLS    /* ... and then SIGKILL */
 	} limit;
-	bool asked;    /* semlock has received a signal that asks to end */
-	bool replaced; /* the signal came from another semlock: --replace, --toggle */
+	bool asked;    /* semlock received a signal that asks to end */
+	bool replaced; /* ... from another semlock: --replace, --toggle */
 	bool orphaned; /* --die-with-parent: the parent has ended */
-	bool received; /* semlock has received the signal that ended the command, too */
+	bool received; /* semlock itself received the signal that ended the command */
 };
 
-/* Set SEMLOCK_LOCK (to LABEL, as typed), _METHOD, _MODE, _SLOT and _TOKEN for LOCK, the one named
- * first; remove SEMLOCK_PASSWORD for a lock on a server.  Changes environ of this process.  Returns
- * 0, or -1 with ERROR filled when there is no memory. */
+/* Set SEMLOCK_LOCK (to LABEL, as typed), _METHOD, _MODE, _SLOT and _TOKEN for LOCK, the first one
+ * named; for a lock on a server, remove SEMLOCK_PASSWORD.  Changes environ of this process.
+ * Returns 0, or -1 with ERROR filled when there is no memory. */
 int environment_set(const struct lock *lock, const char *label, struct error *error);
 
-/* Fork COMMAND, and keep it from running until command_start(): a lock's record has to name its
- * process before.  It inherits the descriptors that are open now.  Returns the PID, or -1 with
- * ERROR filled. */
+/* Fork COMMAND, and keep it from running until command_start(): a lock's record must name its
+ * process first.  It inherits the descriptors that are open now.  Returns the PID, or -1 with ERROR
+ * filled. */
 pid_t command_prepare(struct command *command, struct error *error);
 
 /* Start COMMAND, or let the prepared one run.  From here on all signals are blocked.  Returns its
  * PID, to be supervised; 0 with *RESULT filled when it cannot be executed; -1 with ERROR filled
- * when there can be no process. */
+ * when no process can be forked. */
 pid_t command_start(struct command *command, struct result *result, struct error *error);
 
-/* Wait for COMMAND, if no call has done so yet: it has ended, or waits at its start barrier and
- * ends there.  Its locks have been released. */
+/* Reap COMMAND, unless that was done: it has ended, or it waits at its start barrier and ends
+ * there.  Its locks have been released. */
 void command_reap(struct command *command);
 
 /* Execute COMMAND in this process.  Returns only if that fails, with errno set. */

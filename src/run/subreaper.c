@@ -17,6 +17,7 @@
 #include "sys/open_fds.h"
 #include "sys/process.h"
 #include "sys/signals.h"
+#include "sys/waiting.h"
 #include "run/subreaper.h"
 
 /* After unshare --pid, the first child is process 1 of its PID namespace, and its death ends all
@@ -31,26 +32,27 @@ static bool child_begins_namespace(void)
 	       (stat(children, &theirs) != 0 || own.st_ino != theirs.st_ino);
 }
 
-/* Does a shell watch the caller's process group, as a job that it can stop and continue?  Then a
- * process of the group has a parent in the same session and in another group; in cron and CI none
+/* Does a shell watch the caller's process group as a job that it can stop and continue?  Then a
+ * process of the group has a parent in the same session but another group.  In cron and CI none
  * has: the group is orphaned. */
 static bool group_is_watched(void)
 {
 	const pid_t group = getpgrp(), session = getsid(0);
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 	pid_t pid = getppid();
 
 	while (pid > 0 && getpgid(pid) == group) {
-		if (!process_stat(pid, &stat))
+		if (!process_stat(pid, &seen))
 			return false;
-		pid = stat.parent;
+		pid = seen.parent;
 	}
 	return pid > 0 && getsid(pid) == session;
 }
 
-/* In the holder: leave the caller's process group.  If no shell watches that, its session as well:
- * else the group would count as watched, by the holder, until the command's end, would become
- * orphaned then, and get SIGHUP from the kernel if any process of it is stopped. */
+/* In the holder: leave the caller's process group.  If no shell watches that group, leave the
+ * session too: with the holder as a parent in the same session, the group would not be orphaned
+ * until the command ends, and then the kernel would send it SIGHUP if any process of it is
+ * stopped. */
 static void leave_group(const struct subreaper *subreaper)
 {
 	if (subreaper->watched)
@@ -59,16 +61,15 @@ static void leave_group(const struct subreaper *subreaper)
 		setsid();
 }
 
-/* The holder may go on: all that the subreaper is to watch is watched.  Returns 0, or -1 with ERROR
- * filled. */
+/* Everything the subreaper must watch is watched: let the holder go on.  Returns 0, or -1 with
+ * ERROR filled. */
 static int let_go_on(struct subreaper *subreaper, struct error *error)
 {
-	ssize_t sent;
-
 	if (parent_watch_from_afar() != 0)
 		return error_no_process(error);
-	UNINTERRUPTED(sent, send(subreaper->kept[0], "", 1, MSG_NOSIGNAL));
-	return sent == 1 ? 0 : error_set(error, ERROR_SYSTEM, "cannot start the holding process");
+	return write_without_sigpipe(subreaper->kept[0], "", 1) == 1
+	           ? 0
+	           : error_set(error, ERROR_SYSTEM, "cannot start the holding process");
 }
 
 int subreaper_start(struct subreaper *subreaper, struct error *error)
@@ -80,6 +81,7 @@ int subreaper_start(struct subreaper *subreaper, struct error *error)
 	siginfo_t info;
 	bool elders = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 	struct timespec tick = {0, (long)(SECOND / sysconf(_SC_CLK_TCK) + MILLISECOND)};
+	ssize_t got;
 	char byte;
 
 	if (child_begins_namespace())
@@ -88,14 +90,14 @@ int subreaper_start(struct subreaper *subreaper, struct error *error)
 	subreaper->watched = group_is_watched();
 	if (descriptor_socket_pair(subreaper->kept) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pair of sockets");
-	/* Block no other signal: one from the keyboard between here and the fork would reach the
-	 * subreaper alone, which does not pass it on. */
+	/* Block only SIGCHLD: another signal from the keyboard before the fork would reach the
+	 * subreaper alone, which does not pass it on yet. */
 	sigprocmask(SIG_BLOCK, &only_child, &before);
 	sigaction(SIGCHLD, &wait_for_it, &child);
-	/* A shell may have started jobs, and then have become semlock (exec).  They are spared:
-	 * only a child that is no older than the holder counts as the holder's.  A start time is in
-	 * clock ticks. */
-	while (elders && nanosleep(&tick, &tick) != 0)
+	/* A shell may have started jobs and then become semlock (exec).  They are spared: only
+	 * children no older than the holder are the holder's.  Start times are in clock ticks, so
+	 * wait for the next tick. */
+	while (elders && nanosleep(&tick, &tick) != 0 && errno == EINTR)
 		;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = fork();
@@ -104,7 +106,7 @@ int subreaper_start(struct subreaper *subreaper, struct error *error)
 	if (pid > 0) {
 		signals_block_all(NULL);
 		if (let_go_on(subreaper, error) != 0) {
-			kill(pid, SIGKILL); /* the holder, that would wait for ever */
+			kill(pid, SIGKILL); /* else the holder would wait forever */
 			return -1;
 		}
 		if (elders && process_stat(pid, &holder))
@@ -117,10 +119,11 @@ int subreaper_start(struct subreaper *subreaper, struct error *error)
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
 	subreaper->above = parent;
-	/* Until the subreaper has blocked its signals.  Once there is a command, a signal to the
-	 * subreaper is the command's; until then it ends both. */
-	while (recv(subreaper->kept[1], &byte, 1, 0) < 0 && errno == EINTR)
-		;
+	/* Wait until the subreaper has blocked its signals.  Until then, a signal to the subreaper
+	 * ends both; once the command runs, the subreaper passes signals on to it. */
+	UNINTERRUPTED(got, read(subreaper->kept[1], &byte, 1));
+	if (got != 1)
+		return error_set(error, ERROR_SYSTEM, "cannot start the holding process");
 	sigaction(SIGCHLD, &child, NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return 0;
@@ -131,9 +134,9 @@ pid_t subreaper_or_self(const struct subreaper *subreaper)
 	return subreaper->above != 0 ? subreaper->above : getpid();
 }
 
-/* A descriptor on its way through a socket stays open as long as the socket, here or in the
- * subreaper, and the holder can take it back without the subreaper's doing. */
-static int keep(struct subreaper *subreaper, int fd)
+/* A descriptor that is sent over a socket and not received stays open as long as the socket is open
+ * in either process.  The holder can take it back without the subreaper's help. */
+static int subreaper_keep(struct subreaper *subreaper, int fd)
 {
 	union {
 		struct cmsghdr header;
@@ -153,7 +156,8 @@ static int keep(struct subreaper *subreaper, int fd)
 	return sendmsg(subreaper->kept[0], &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-/* Returns the descriptor that keep() was given, and sets what is spared; -1: there was none. */
+/* Take back the descriptor of subreaper_keep(), and what is spared.  Returns the descriptor, or -1:
+ * there was none. */
 static int take_back(struct subreaper *subreaper)
 {
 	union {
@@ -175,7 +179,7 @@ static int take_back(struct subreaper *subreaper)
 	return fd;
 }
 
-/* SIGCONT: a stopped holder has to run to see that the subreaper is gone. */
+/* PDEATHSIG is SIGCONT: a stopped holder must run to see that the subreaper is gone. */
 int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except, struct error *error)
 {
 	subreaper->spared = except;
@@ -183,7 +187,7 @@ int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except, 
 		return 0;
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	leave_group(subreaper);
-	if (fd >= 0 && keep(subreaper, fd) != 0)
+	if (fd >= 0 && subreaper_keep(subreaper, fd) != 0)
 		return error_set(error, ERROR_SYSTEM,
 		    "cannot hand the helper's pipe to the watching process");
 	return 0;
@@ -202,18 +206,11 @@ bool subreaper_killed(const struct subreaper *subreaper)
 	return subreaper->above != 0 && getppid() != subreaper->above;
 }
 
-/* A signal that no process sends but these two. */
+/* A signal that other programs do not send. */
 #define SIGNAL_OF_TWO SIGRTMAX
 
-static bool is_stopped(pid_t pid)
-{
-	struct procfs_stat stat;
-
-	return process_stat(pid, &stat) && (stat.state == 'T' || stat.state == 't');
-}
-
-/* A KILL to the group has reached the subreaper, too, but the order in which the two end is
- * anybody's guess: one that is about to end does not answer any more. */
+/* A KILL to the group has hit the subreaper as well, but the two may end in any order.  A process
+ * that is about to end does not answer. */
 bool subreaper_lives(const struct subreaper *subreaper)
 {
 	const union sigval asks = {.sival_int = MARK_ASKS};
@@ -229,11 +226,11 @@ bool subreaper_lives(const struct subreaper *subreaper)
 	while (!subreaper_killed(subreaper) && deadline_left(&patience) > 0) {
 		if (signals_wait(&answer, &info, between_looks.tv_nsec) == SIGNAL_OF_TWO)
 			return true;
-		if (errno != EAGAIN && errno != EINTR) { /* refused, by a sandbox, say */
+		if (errno != EAGAIN && errno != EINTR) { /* refused, for example by a sandbox */
 			nanosleep(&between_looks, NULL);
 			break;
 		}
-		if (is_stopped(subreaper->above))
+		if (process_stopped_or_traced(subreaper->above))
 			return true;
 	}
 	return !subreaper_killed(subreaper);
@@ -250,7 +247,8 @@ bool subreaper_answers(const struct subreaper *subreaper, const siginfo_t *info)
 	return true;
 }
 
-/* All descendants but COMMAND (0: none), which is a zombie, or waited for, and what is spared. */
+/* All descendants but those that are spared and COMMAND (0: none), which is a zombie or waited for
+ * elsewhere. */
 static struct pipe_holders descendants(const struct subreaper *subreaper, pid_t command)
 {
 	return (struct pipe_holders){.pipe = -1,
@@ -260,19 +258,18 @@ static struct pipe_holders descendants(const struct subreaper *subreaper, pid_t 
 	    .unreaped = command};
 }
 
-/* Kill ALL until none is left, COMMAND among them unless it is 0.  A process that may not be
- * signalled is waited for. */
+/* Kill ALL, and COMMAND unless it is 0, until none is left.  A process that may not be signalled is
+ * waited for. */
 static void kill_all(struct pipe_holders *all, pid_t command)
 {
 	struct timespec pause = {0, MILLISECOND};
 	bool left = true, ended;
 
 	while (left) {
-		/* A process that has ended during the search may have forked before: search
-		 * again. */
+		/* A process that ended during the search may have forked before: search again. */
 		ended = command > 0 && !process_child_lives(command);
 		left = pipe_holders_signal(all, SIGKILL) > 0;
-		nanosleep(&pause, NULL);
+		nap(pause.tv_nsec);
 		left = (command > 0 ? !ended : pipe_holders_reap()) || left;
 		if (pause.tv_nsec < SECOND / 2)
 			pause.tv_nsec *= 2;
@@ -283,12 +280,12 @@ void subreaper_end_all(struct subreaper *subreaper, pid_t command)
 {
 	struct pipe_holders all;
 
-	/* in the subreaper: what the holder had kept stays open until this process ends */
+	/* in the subreaper: the helper's pipe stays open until this process ends */
 	if (subreaper->above == 0)
 		take_back(subreaper);
 	all = descendants(subreaper, command);
 	if (command > 0)
-		kill(command, SIGKILL); /* /proc may not be mounted */
+		kill(command, SIGKILL); /* directly: /proc may not be mounted */
 	kill_all(&all, command);
 }
 
@@ -299,10 +296,11 @@ void subreaper_end_rest(struct subreaper *subreaper, pid_t command, int64_t grac
 	struct timespec pause = {0, MILLISECOND};
 	bool left = grace > 0 && pipe_holders_signal(&rest, SIGTERM) > 0;
 
+	/* a stopped process does not act on SIGTERM */
 	if (left)
-		pipe_holders_signal(&rest, SIGCONT); /* a stopped one does not act on it */
+		pipe_holders_signal(&rest, SIGCONT);
 	while (left && deadline_left(&deadline) > 0) {
-		nanosleep(&pause, NULL);
+		nap(pause.tv_nsec);
 		if (pause.tv_nsec < SECOND / 20)
 			pause.tv_nsec *= 2;
 		left = (command == 0 && pipe_holders_reap()) || pipe_holders_signal(&rest, 0) > 0;

@@ -9,6 +9,7 @@
 #include "sys/deadline.h"
 #include "sys/process.h"
 #include "sys/signals.h"
+#include "sys/terminal.h"
 #include "run/supervise.h"
 
 struct sent {
@@ -22,17 +23,18 @@ struct supervised {
 	struct subreaper *subreaper;
 	pid_t pid;
 	bool stopped;
-	bool keyboard;        /* SIGTSTP came from the keyboard, for the whole foreground group */
-	bool resumed;         /* semlock was stopped like the command, and was continued */
+	bool keyboard;        /* SIGTSTP came from the keyboard, to the whole foreground group */
+	bool resumed;         /* semlock stopped like the command, and was continued */
+	bool has_terminal;    /* semlock has passed the terminal to the command's group */
 	struct deadline next; /* of the limit's next signal */
-	/* the command has got the limit's signal, or one to end that came to semlock */
+	/* the command was sent the limit's signal, or a signal to semlock that asks to end */
 	bool asked_to_end;
-	/* the signals that semlock has received, from the keyboard or by kill(2) */
+	/* all signals that semlock has received */
 	sigset_t got;
-	struct sent last; /* the last one that asked to end, and was passed on */
-	bool over;        /* the command has ended, with RESULT; ... */
+	struct sent last; /* the last signal that asked to end and was passed on */
+	bool over;        /* the command has ended, as RESULT says ... */
 	struct result result;
-	int failure; /* ... but for an errno: its exec failed */
+	int failure; /* ... or its exec failed with this errno; 0: it did not */
 };
 
 enum event {
@@ -57,14 +59,14 @@ static bool is_of_group(int signo, const siginfo_t *info)
 	case SIGWINCH:
 		return info->si_code > 0;
 	case SIGHUP:
-		/* At a hangup the session leader gets SIGHUP whichever group is in the foreground:
-		 * send it twice rather than not at all. */
+		/* At a hangup, the session leader gets SIGHUP whatever group is in the foreground:
+		 * better send it twice than not at all. */
 		return info->si_code > 0 && getsid(0) != getpid();
 	}
 	return false;
 }
 
-/* Is the process above this one, the subreaper, the sender? */
+/* Did the process above this one, the subreaper, send it? */
 static bool is_from_above(const struct supervised *supervised, const siginfo_t *info)
 {
 	return supervised->subreaper->above != 0 && info->si_pid == supervised->subreaper->above;
@@ -80,12 +82,73 @@ static bool command_has_it(const struct supervised *supervised, int signo, const
 	return is_of_group(signo, info) && group == getpgrp();
 }
 
-COLD static void stop_like_it(struct supervised *supervised, int signo)
+/* To the command, or to the process group that it leads. */
+static void send_to_command(const struct supervised *supervised, int signo)
+{
+	const bool group = (supervised->command->policy & LEADS_GROUP) != 0;
+
+	kill(group ? -supervised->pid : supervised->pid, signo);
+}
+
+/* ---- the terminal, when the command leads a group of its own ----
+ *
+ * A background job may be brought to the foreground, but the shell knows only semlock's group.
+ * When the command uses the terminal, SIGTTIN or SIGTTOU stops it. */
+
+/* The process group of semlock's caller. */
+static pid_t own_group(const struct supervised *supervised)
+{
+	return supervised->subreaper->above != 0 ? supervised->subreaper->group : getpgrp();
+}
+
+/* Did SIGNO stop the command because its group does not have the terminal? */
+static bool wants_terminal(const struct supervised *supervised, int signo)
+{
+	return (supervised->command->policy & LEADS_GROUP) != 0 &&
+	       (signo == SIGTTIN || signo == SIGTTOU);
+}
+
+/* If semlock's group has the terminal, pass it to the command's, and continue the command. */
+static bool hand_terminal_over(struct supervised *supervised)
+{
+	if (!terminal_pass(own_group(supervised), supervised->pid))
+		return false;
+	supervised->has_terminal = true;
+	send_to_command(supervised, SIGCONT);
+	return true;
+}
+
+/* The command has stopped or ended.  Returns false if its group did not have the terminal: it never
+ * got it, or a shell has taken it since. */
+static bool take_terminal_back(struct supervised *supervised)
+{
+	const bool had = supervised->has_terminal;
+
+	supervised->has_terminal = false;
+	return had && terminal_pass(supervised->pid, own_group(supervised));
+}
+
+/* The kernel sent SIGNO to the command's group alone.  A shell sees a job as stopped, and continues
+ * it, only if all its processes are stopped. */
+static void stop_job(const struct supervised *supervised, int signo)
+{
+	kill(-own_group(supervised), signo);
+}
+
+static void stop_like_it(struct supervised *supervised, int signo)
 {
 	sigset_t set, cont = signals_only(SIGCONT);
 	siginfo_t info;
 
-	/* A SIGSTOP to the command alone does not stop semlock: the SIGCONT that follows goes to
+	if (wants_terminal(supervised, signo)) {
+		if (hand_terminal_over(supervised))
+			return;
+		stop_job(supervised, signo);
+	} else if (take_terminal_back(supervised)) {
+		supervised->keyboard = true;
+		stop_job(supervised, SIGTSTP);
+	}
+	/* A SIGSTOP to the command alone does not stop semlock: the SIGCONT that follows will go to
 	 * the command alone, too. */
 	if (signo == SIGSTOP && supervised->keyboard)
 		signo = SIGTSTP;
@@ -94,8 +157,8 @@ COLD static void stop_like_it(struct supervised *supervised, int signo)
 		return;
 	set = signals_only(signo);
 	do {
-		/* the kernel drops it in an orphaned process group, where no shell would continue
-		 * it */
+		/* the kernel drops SIGNO in an orphaned process group, which no shell would
+		 * continue */
 		raise(signo);
 		sigprocmask(SIG_UNBLOCK, &set, NULL);
 		sigprocmask(SIG_BLOCK, &set, NULL);
@@ -103,16 +166,16 @@ COLD static void stop_like_it(struct supervised *supervised, int signo)
 	} while (supervised->resumed && parent_lost_thread(&info));
 	if (supervised->resumed && parent_ended_by(SIGCONT))
 		raise(SIGCONT); /* for next_event() */
-	/* The holder, whose own group is not orphaned, is not to stay stopped then. */
+	/* Then the holder, whose group is not orphaned, must not stay stopped either. */
 	if (!supervised->resumed && supervised->subreaper->holder > 0)
 		kill(supervised->pid, SIGCONT);
 }
 
-/* See to all children that have changed state.  Other children than the command were semlock's
- * before it was execed, or are orphans: semlock is process 1 of a container, or a subreaper.  Where
- * a lock names the command, that stays a zombie until command_reap(): a program that breaks the
- * locks of dead processes must not find it dead while the lock is there.  (Where waitid(2) is
- * refused, it is reaped at once, and its stops are not followed.) */
+/* Handle all children that have changed state.  Children other than the command belonged to the
+ * process that became semlock (exec), or are orphans, which a subreaper or process 1 of a container
+ * adopts.  If a lock names the command, it stays a zombie until command_reap(): a program that
+ * breaks the locks of dead processes must not find it dead while the lock exists.  (Where waitid(2)
+ * is refused, it is reaped at once, and its stops are not followed.) */
 static void reap_children(struct supervised *supervised)
 {
 	const int flags = (supervised->command->policy & NAMED_BY_LOCK) != 0 ? WNOWAIT : 0;
@@ -132,7 +195,7 @@ static void reap_children(struct supervised *supervised)
 			supervised->result.code = child.si_status;
 			return;
 		}
-		/* Wait for what was seen, an end or a stop: a stopped command may have been killed
+		/* Reap what was seen, the end or the stop: a stopped command may have been killed
 		 * since. */
 		if (flags != 0)
 			process_wait(P_PID, child.si_pid, &child,
@@ -144,34 +207,23 @@ static void reap_children(struct supervised *supervised)
 		}
 		child.si_pid = 0;
 	}
-	/* A SIGCONT to semlock alone goes on to the command.  If a shell sent it to the whole
-	 * group, the command runs already: a second SIGCONT, a moment later, could undo the user's
-	 * next Ctrl-Z. */
+	/* Pass on a SIGCONT that semlock alone has received.  If a shell sent it to the whole
+	 * group, the command runs already, and a second SIGCONT could undo the user's next
+	 * Ctrl-Z. */
 	if (supervised->resumed && supervised->stopped)
-		kill(supervised->pid, SIGCONT);
+		send_to_command(supervised, SIGCONT);
 	supervised->resumed = false;
 }
 
-/* To the command, or to the process group that it leads. */
-static void send_to_command(const struct supervised *supervised, int signo)
-{
-	const bool group = (supervised->command->policy & LEADS_GROUP) != 0;
-
-	kill(group ? -supervised->pid : supervised->pid, signo);
-}
-
-#define ENDS_COMMAND(signo) \
-	((signo) == SIGTERM || (signo) == SIGINT || (signo) == SIGHUP || (signo) == SIGQUIT)
-
-/* An ignored signal, as HUP under nohup(1), is no request to end; the command ignores it as
- * well. */
+/* An ignored signal, such as HUP under nohup(1), does not ask to end; the command ignores it
+ * too. */
 static bool asks_to_end(int signo)
 {
-	return ENDS_COMMAND(signo) && !signals_ignored(signo);
+	return is_ending_signal(signo) && !signals_ignored(signo);
 }
 
-/* The limit's time is up: send its signal, and SIGCONT, for a stopped command does not act on it;
- * the next time, SIGKILL.  The command has not been waited for: its PID cannot be another
+/* The limit is reached: send its signal, then SIGCONT, because a stopped command does not act on
+ * it; the next time, SIGKILL.  The command is not reaped yet, so that its PID cannot be another
  * process's. */
 static void enforce_limit(struct supervised *supervised)
 {
@@ -189,7 +241,7 @@ static void enforce_limit(struct supervised *supervised)
 	supervised->asked_to_end = true;
 }
 
-/* After a signal to semlock that asks to end, the command has as long as after the limit's own. */
+/* After a signal that asks semlock to end, the command gets --kill-after as after its limit. */
 static void start_countdown(struct supervised *supervised)
 {
 	if (supervised->asked_to_end || supervised->command->limit.kill_after == 0)
@@ -198,10 +250,10 @@ static void start_countdown(struct supervised *supervised)
 	supervised->next = deadline_after(supervised->command->limit.kill_after);
 }
 
-/* sigtimedwait(2) is refused (by a sandbox, say): look every 10 ms.  Ignoring a pending signal for
- * a moment takes it from the queue, and its origin with it.  Returns -1 if none is pending; the
- * command may have ended. */
-COLD static int poll_signal(siginfo_t *info)
+/* sigtimedwait(2) is refused (by a sandbox): look every 10 ms.  Ignoring a pending signal for a
+ * moment removes it from the queue, and with it the information who sent it.  Returns -1 if none is
+ * pending; the command may have ended. */
+static int poll_signal(siginfo_t *info)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
 	sigset_t pending;
@@ -220,24 +272,24 @@ COLD static int poll_signal(siginfo_t *info)
 	return -1;
 }
 
-/* Does a parent that leads semlock's process group send, as timeout(1) does?  Seen from a PID
- * namespace below theirs, both are 0. */
+/* Is the sender a parent that leads semlock's process group, as timeout(1) does?  If they are in a
+ * PID namespace above, both numbers are 0. */
 static bool is_from_leading_parent(const siginfo_t *info)
 {
 	return info->si_pid == getppid() && info->si_pid == getpgrp();
 }
 
-/* timeout(1) and others send a signal to their child, and to its whole process group at once: then
- * semlock gets it twice, or again from a semlock above it.  The command, which may be in that group
- * as well, is to get it from here once.  (A signal that its sender repeats later is passed on.)  On
- * a busy machine the sender may lose its processor between the two, to semlock among others. */
+/* timeout(1) and others signal their child and then its whole process group: semlock gets the
+ * signal twice, or once more from a semlock above it.  The command may be in that group as well,
+ * and must get it from here once.  (A signal that is sent again later is passed on.)  On a busy
+ * machine, the sender may lose the processor between the two, for instance to semlock. */
 static bool is_repeated(struct supervised *supervised, int signo, const siginfo_t *info)
 {
 	const int64_t same = is_from_leading_parent(info) ? SECOND : SECOND / 10, other = SECOND;
 	const struct sent now = {signo, info->si_pid, clock_now()}, last = supervised->last;
 	const int64_t since = now.moment - last.moment;
 
-	if (!ENDS_COMMAND(signo) || info->si_code > 0)
+	if (!is_ending_signal(signo) || info->si_code > 0)
 		return false;
 	if (last.signo == signo && last.sender == now.sender && since < same)
 		return true;
@@ -248,8 +300,8 @@ static bool is_repeated(struct supervised *supervised, int signo, const siginfo_
 	return false;
 }
 
-/* From the subreaper to the holder, which leaves the group only when its command starts. */
-static void relay(const struct supervised *supervised, int signo, const siginfo_t *info)
+/* From the subreaper to the holder, which stays in the group until its command starts. */
+static void supervise_relay(const struct supervised *supervised, int signo, const siginfo_t *info)
 {
 	const bool of_group = is_of_group(signo, info);
 	const union sigval mark = {.sival_int = of_group ? MARK_OF_GROUP : 0};
@@ -263,14 +315,14 @@ static void pass_on_signal(struct supervised *supervised, int signo, const sigin
 	if (is_repeated(supervised, signo, info))
 		return;
 	if (supervised->subreaper->holder > 0) {
-		relay(supervised, signo, info);
+		supervise_relay(supervised, signo, info);
 		return;
 	}
 	if (command_has_it(supervised, signo, info)) {
 		supervised->keyboard = supervised->keyboard || signo == SIGTSTP;
 		return;
 	}
-	if (ENDS_COMMAND(signo))
+	if (is_ending_signal(signo) || signo == SIGCONT)
 		send_to_command(supervised, signo);
 	else
 		kill(supervised->pid, signo);
@@ -289,7 +341,7 @@ static void end_with_parent(struct supervised *supervised)
 		sigqueue(supervised->pid, SIGTERM, mark);
 	else
 		send_to_command(supervised, SIGTERM);
-	/* a stopped process does not act on it */
+	/* a stopped process would not act on SIGTERM */
 	send_to_command(supervised, SIGCONT);
 	start_countdown(supervised);
 }
@@ -328,7 +380,7 @@ static enum event next_event(struct supervised *supervised, siginfo_t *info)
 
 /* Has semlock received the signal that ended the command, or is that signal still pending for
  * it? */
-COLD static bool semlock_got_it(const struct supervised *supervised)
+static bool semlock_got_it(const struct supervised *supervised)
 {
 	const struct result *result = &supervised->result;
 	sigset_t pending;
@@ -393,5 +445,9 @@ struct result supervise(struct command *command, struct subreaper *subreaper)
 		return (struct result){.how = ENDED_NOT_RUN, .code = supervised.failure};
 	supervised.result.received =
 	    supervised.result.how == ENDED_SIGNAL && semlock_got_it(&supervised);
+	/* the keys reached the group that had the terminal, and not semlock's */
+	if (take_terminal_back(&supervised) && supervised.result.how == ENDED_SIGNAL &&
+	    (supervised.result.code == SIGINT || supervised.result.code == SIGQUIT))
+		supervised.result.received = supervised.result.asked = true;
 	return supervised.result;
 }

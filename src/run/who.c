@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,57 +19,122 @@
 #include "report/text.h"
 #include "run/notes.h"
 #include "run/who.h"
+#include "sys/terminal.h"
 
 enum {
 	USER_COLUMNS = 8,
-	/* all but COMMAND's: see print_row() */
-	OTHER_COLUMNS = 4 + 1 + 8 + 1 + USER_COLUMNS + 1 + 9 + 1 + 12 + 1 + 4 + 1,
 	USUAL_WIDTH = 80,
 	MOST_COLUMNS = 1000 /* of a command */
 };
 
-/* The columns of the terminal, or $COLUMNS, or 80. */
-static size_t table_width(void)
-{
-	const char *text = getenv("COLUMNS");
-	long columns = text == NULL ? -1 : text_number(text, MOST_COLUMNS);
-	struct winsize size;
+/* The columns of the table but COMMAND, which takes what they leave. */
+enum column { RANK, PID, USER, MODE, SINCE, AGE, NCOLUMNS };
+static const struct {
+	const char *title;
+	int width; /* as for printf(3): negative at the left; for a blank between two, one more */
+} columns_of[NCOLUMNS] = {
+    [RANK] = {"", 4},
+    [PID] = {"PID", 8},
+    [USER] = {"USER", -USER_COLUMNS},
+    [MODE] = {"MODE", -9},
+    [SINCE] = {" SINCE", -12},
+    [AGE] = {"FOR", 4},
+};
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		columns = size.ws_col;
-	if (columns < USUAL_WIDTH)
-		return USUAL_WIDTH;
-	return columns > MOST_COLUMNS ? MOST_COLUMNS : (size_t)columns;
+struct table {
+	size_t width;
+	bool fits; /* a terminal: no line is longer */
+	bool shown[NCOLUMNS];
+};
+
+/* Columns for the command, and a blank at the end. */
+static size_t command_columns(const struct table *table)
+{
+	size_t used = 1;
+
+	for (int i = 0; i < NCOLUMNS; i++)
+		used += table->shown[i] ? (size_t)abs(columns_of[i].width) + 1 : 0;
+	return table->width > used ? table->width - used : 0;
 }
 
-static void user_text(const struct process *process, char *name, size_t size)
+/* As wide as the terminal; else $COLUMNS, but 80 at least.  On a narrow terminal the columns that
+ * say least make room for the command. */
+static struct table make_table(void)
 {
-	struct passwd *entry;
+	enum { ROOM = 12 /* for a command */ };
+	static const enum column dispensable[] = {USER, AGE, MODE, SINCE};
+	const char *text = getenv("COLUMNS");
+	const long wished = text == NULL ? -1 : text_number(text, MOST_COLUMNS);
+	struct table table = {.width = terminal_columns(STDOUT_FILENO)};
 
-	if (process->pid == 0 || process->user == (uid_t)-1) {
-		snprintf(name, size, "?");
-		return;
-	}
-	entry = getpwuid(process->user);
+	table.fits = table.width > 0;
+	if (!table.fits)
+		table.width = wished < USUAL_WIDTH ? USUAL_WIDTH : (size_t)wished;
+	if (table.width > MOST_COLUMNS)
+		table.width = MOST_COLUMNS;
+	for (int i = 0; i < NCOLUMNS; i++)
+		table.shown[i] = true;
+	for (size_t i = 0; i < sizeof dispensable / sizeof *dispensable; i++)
+		if (command_columns(&table) < ROOM)
+			table.shown[dispensable[i]] = false;
+	return table;
+}
+
+static void print_cut(const struct table *table, const char *line)
+{
+	char text[6 * MOST_COLUMNS];
+	const size_t columns = table->fits ? table->width - 1 : sizeof text;
+
+	text_printable(text, sizeof text, line, strlen(line), columns);
+	puts(text);
+}
+
+/* CELLS, one for each column, and COMMAND. */
+static void print_cells(const struct table *table, const char *const cells[NCOLUMNS],
+    const char *command)
+{
+	char row[6 * MOST_COLUMNS];
+	size_t used = 0;
+
+	for (int i = 0; i < NCOLUMNS; i++)
+		if (table->shown[i])
+			used += (size_t)snprintf(row + used, sizeof row - used, "%*s ",
+			    columns_of[i].width, cells[i]);
+	snprintf(row + used, sizeof row - used, "%s", command);
+	print_cut(table, row);
+}
+
+static void name_user(uid_t user, char *name, size_t size)
+{
+	const struct passwd *entry = getpwuid(user);
+
 	if (entry == NULL)
-		snprintf(name, size, "%lu", (unsigned long)process->user);
+		snprintf(name, size, "%lu", (unsigned long)user);
 	else
 		text_printable(name, size, entry->pw_name, strlen(entry->pw_name), size - 1);
 }
 
-static void mode_text(const struct owner *owner, char *name, size_t size)
+static void user_text(const struct process *process, char *name, size_t size)
 {
-	static const char names[][sizeof "exclusive"] = {"-", "exclusive", "shared", "slot"};
+	if (process->pid == 0 || process->user == (uid_t)-1)
+		snprintf(name, size, "?");
+	else
+		name_user(process->user, name, size);
+}
+
+static void mode_column(const struct owner *owner, char *name, size_t size)
+{
+	const char *word = mode_text(owner->mode);
 
 	if (owner->mode == MODE_SLOT && owner->slot >= 0)
 		snprintf(name, size, owner->last_slot > owner->slot ? "slot %d-%d" : "slot %d",
 		    owner->slot, owner->last_slot);
 	else
-		snprintf(name, size, "%s", names[owner->mode]);
+		snprintf(name, size, "%s", word == NULL ? "-" : word);
 }
 
 /* ">12:01:07": the process started then, and its lock is younger. */
-static void since_text(const struct owner *owner, char *name, size_t size)
+static void since_column(const struct owner *owner, char *name, size_t size)
 {
 	snprintf(name, size, "%s", owner->since_exact ? " " : ">");
 	if (owner->since == 0)
@@ -79,22 +143,14 @@ static void since_text(const struct owner *owner, char *name, size_t size)
 		moment_text(owner->since, name + 1, size - 1);
 }
 
-/* "12m": so long ago; "<12m": at most, as the lock is younger than its process. */
-static void age_text(const struct owner *owner, char *text, size_t size)
+/* "12m", or "<12m": the lock is younger than its process. */
+static void age_column(const struct owner *owner, char *text, size_t size)
 {
-	const long long age = (clock_realtime() - owner->since) / SECOND;
-	const char *less = owner->since_exact ? "" : "<";
+	char age[12] = "";
 
-	if (owner->since == 0 || age < 0)
-		text[0] = '\0';
-	else if (age < 100)
-		snprintf(text, size, "%s%llds", less, age);
-	else if (age < 100LL * 60)
-		snprintf(text, size, "%s%lldm", less, age / 60);
-	else if (age < 48LL * 3600)
-		snprintf(text, size, "%s%lldh", less, age / 3600);
-	else
-		snprintf(text, size, "%s%lldd", less, age / 86400);
+	if (owner->since != 0)
+		age_text(owner->since, true, age, sizeof age);
+	snprintf(text, size, "%s%s", age[0] == '\0' || owner->since_exact ? "" : "<", age);
 }
 
 /* The command of a waiter is its own, not the semlock or flock(1) that waits to start it. */
@@ -104,8 +160,7 @@ static void process_text(const struct owner *owner, char *text, size_t size, siz
 	struct other_semlock other;
 	struct process own;
 
-	if (owner->waits &&
-	    (strcmp(process->name, "semlock") == 0 || strcmp(process->name, "flock") == 0) &&
+	if (owner->waits && (name_is_semlock(process->name) || name_is_flock(process->name)) &&
 	    other_semlock_read(process->command, process->command_length, &other) &&
 	    other.command != NULL) {
 		own = *process;
@@ -187,13 +242,15 @@ static bool find_id(const struct owner *owner, char id[HOLD_ID_SIZE])
 	return owner->host[0] == '\0' && semlock > 0 && hold_id_find(semlock, id);
 }
 
-static void print_row(const char *label, const struct owner *owner, size_t turn, size_t width)
+static void print_row(const char *label, const struct owner *owner, size_t turn,
+    const struct table *table)
 {
 	static const char ranks[][sizeof "held"] =
 	    {[ALIVE] = "held", [DEAD] = "dead", [UNKNOWN] = "?"};
 	char command[5 * MOST_COLUMNS];
 	char rank[16], pid[24] = "?", user[11], mode[16], since[32], age[16], id[HOLD_ID_SIZE];
-	size_t columns = width - 1 - OTHER_COLUMNS;
+	char note[NOTE_SIZE + sizeof "     note: "], quoted[4 * PATH_MAX + 3];
+	size_t columns = command_columns(table), more;
 
 	snprintf(rank, sizeof rank, "%s", ranks[owner->verdict]);
 	if (owner->waits)
@@ -201,18 +258,29 @@ static void print_row(const char *label, const struct owner *owner, size_t turn,
 	if (owner->process.pid != 0)
 		snprintf(pid, sizeof pid, "%ld", (long)owner->process.pid);
 	user_text(&owner->process, user, sizeof user);
-	if (strlen(user) > USER_COLUMNS)
-		columns -= strlen(user) - USER_COLUMNS;
-	mode_text(owner, mode, sizeof mode);
-	since_text(owner, since, sizeof since);
-	age_text(owner, age, sizeof age);
+	more = table->shown[USER] && strlen(user) > USER_COLUMNS ? strlen(user) - USER_COLUMNS : 0;
+	columns -= more < columns ? more : columns;
+	mode_column(owner, mode, sizeof mode);
+	since_column(owner, since, sizeof since);
+	age_column(owner, age, sizeof age);
 	command_text(owner, columns, command, sizeof command);
 	add_directory(owner, columns, command, sizeof command);
-	print_line("%4s %8s %-8s %-9s %-12s %4s %s", rank, pid, user, mode, since, age, command);
-	if (find_id(owner, id))
-		print_line("     in the background: semlock --release=%s %s", id, label);
-	if (owner->note[0] != '\0')
-		print_line("     note: %s", owner->note);
+	print_cells(table,
+	    (const char *const[]){[RANK] = rank,
+		[PID] = pid,
+		[USER] = user,
+		[MODE] = mode,
+		[SINCE] = since,
+		[AGE] = age},
+	    command);
+	if (find_id(owner, id)) {
+		text_for_shell(quoted, sizeof quoted, label);
+		print_line("     in the background: semlock --release=%s %s", id, quoted);
+	}
+	if (owner->note[0] == '\0')
+		return;
+	snprintf(note, sizeof note, "     note: %s", owner->note);
+	print_cut(table, note);
 }
 
 static const char *state_of(const char *label, const struct owners *found)
@@ -292,16 +360,19 @@ static void print_free(const char *label, enum family family, struct search_term
 
 static void print_table(const char *label, const struct owners *found)
 {
-	const size_t width = table_width();
+	const struct table table = make_table();
+	const char *titles[NCOLUMNS];
 	char path[PATH_MAX];
 
 	print_line("%s: %s, %zu waiting", label, state_of(label, found),
 	    found->count - found->holders);
 	if (was_deleted(label, path))
 		print_line("     deleted: %s (a new file of that name is another lock)", path);
-	printf("          PID USER     MODE       SINCE        FOR COMMAND\n");
+	for (int i = 0; i < NCOLUMNS; i++)
+		titles[i] = columns_of[i].title;
+	print_cells(&table, titles, "COMMAND");
 	for (size_t i = 0; i < found->count; i++)
-		print_row(label, &found->list[i], i - found->holders + 1, width);
+		print_row(label, &found->list[i], i - found->holders + 1, &table);
 	if (found->seen == SEEN_NOT_ALL)
 		printf(
 		    "     Some holders or waiters are in processes that may not be looked into.\n");
@@ -323,7 +394,6 @@ static void json_owner(const struct owner *owner)
 {
 	static const char alive[][sizeof "false"] =
 	    {[ALIVE] = "true", [DEAD] = "false", [UNKNOWN] = "null"};
-	static const char *const modes[] = {NULL, "exclusive", "shared", "slot"};
 	const struct process *process = &owner->process;
 	char host[256] = "", user[64], directory[PATH_MAX], id[HOLD_ID_SIZE];
 
@@ -338,10 +408,11 @@ static void json_owner(const struct owner *owner)
 	json_number(stdout, "uid", (long long)process->user,
 	    process->pid != 0 && process->user != (uid_t)-1);
 	json_text(stdout, "user", strcmp(user, "?") == 0 ? NULL : user);
+	json_text(stdout, "name", process->name[0] == '\0' ? NULL : process->name);
 	printf("\"alive\": %s, ", alive[owner->verdict]);
 	json_text(stdout, "host", owner->host[0] == '\0' ? host : owner->host);
 	json_text(stdout, "method", owner->method);
-	json_text(stdout, "mode", modes[owner->mode]);
+	json_text(stdout, "mode", mode_text(owner->mode));
 	json_number(stdout, "slot", owner->slot, owner->slot >= 0);
 	json_number(stdout, "last_slot", owner->last_slot, owner->last_slot >= 0);
 	json_number(stdout, "start", owner->first, owner->kind != 0);
@@ -400,22 +471,19 @@ static int compare_slots(const void *one, const void *two)
 /* /proc tells of a waiter that has a ticket that it waits; what for, its command line tells. */
 static void name_wish(struct owner *waiter)
 {
-	static const unsigned modes[] = {[WANTS_EXCLUSIVE] = MODE_EXCLUSIVE,
-	    [WANTS_SHARED] = MODE_SHARED,
-	    [WANTS_SLOT] = MODE_SLOT};
 	const struct process *process = &waiter->process;
 	struct other_semlock other;
 	struct lock_spec spec;
 
-	if (waiter->mode != MODE_UNKNOWN || strcmp(process->name, "semlock") != 0 ||
+	if (waiter->mode != MODE_UNKNOWN || !name_is_semlock(process->name) ||
 	    !other_semlock_read(process->command, process->command_length, &other))
 		return;
-	waiter->mode = modes[other.mode];
+	waiter->mode = other.mode;
 	if (waiter->method != NULL || other.method->family != OF_KERNEL)
 		return;
 	spec = (struct lock_spec){.method = other.method};
 	waiter->method = other.method->name;
-	if (other.has_range || other.mode == WANTS_SLOT)
+	if (other.has_range || other.mode == MODE_SLOT)
 		return;
 	waiter->kind = owners_kinds(&LOCK_OF(&spec));
 	waiter->last = LLONG_MAX;
@@ -460,6 +528,21 @@ static int show_lock(const struct request *request, const struct lock_spec *want
 	return EXIT_SUCCESS;
 }
 
+static void say_left_out(const struct open_locks *all)
+{
+	char name[64], more[48] = "";
+	uid_t user = 0;
+	size_t users = open_locks_left_out(all, &user);
+
+	if (users == 0)
+		return;
+	name_user(user, name, sizeof name);
+	if (users > 1)
+		snprintf(more, sizeof more, " and of %zu more", users - 1);
+	complain("some locks of user %s%s are left out: looking at all of them takes too long",
+	    name, more);
+}
+
 /* --who without LOCK.  A lock that is free by now, or cannot be looked at, is left out. */
 static int show_all(const struct request *request, struct search_terms *terms)
 {
@@ -475,18 +558,21 @@ static int show_all(const struct request *request, struct search_terms *terms)
 	}
 	open_locks_find(&all);
 	for (size_t i = 0; i < all.count; i++) {
-		if (!open_locks_owners(&found, &all, i, request->spec.method, terms) ||
-		    found.count == 0)
-			continue;
-		family = server_method(all.list[i].name) != NULL ? ON_SERVER : OF_FILES;
-		if (print_lock(request, all.list[i].name, &found, family, first) == EXIT_BUSY)
-			worst = EXIT_BUSY;
-		first = false;
+		if (open_locks_owners(&found, &all, i, request->spec.method, terms) &&
+		    found.count > 0) {
+			family = server_method(all.list[i].name) != NULL ? ON_SERVER : OF_FILES;
+			if (print_lock(request, all.list[i].name, &found, family, first) ==
+			    EXIT_BUSY)
+				worst = EXIT_BUSY;
+			first = false;
+		}
+		open_locks_looked(&all);
 	}
 	if (all.unseen)
 		complain("some locks of other users' processes cannot be seen by this one");
+	say_left_out(&all);
 	if (all.failed)
-		die(EXIT_SYSTEM, "no memory");
+		die(EXIT_SYSTEM, "out of memory");
 	return worst;
 }
 

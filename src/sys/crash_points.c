@@ -13,20 +13,27 @@
 #include "sys/crash_points.h"
 
 #ifdef ENABLE_CRASH_POINTS
-/* Log that NAME was passed.  Returns the action there: "kill", "stop", "wait" (a tenth of a second)
- * or "fail=95", followed by the rest of the list; NULL: none. */
-static const char *pass(const char *name)
+static void log_line(const char *name, const char *what)
 {
-	const char *file = getenv("SEMLOCK_CRASH_LOG"), *place = getenv("SEMLOCK_CRASH");
-	size_t length = strlen(name);
+	const char *file = getenv("SEMLOCK_CRASH_LOG");
 	int errnum = errno;
 	int fd = file == NULL ? -1 : open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 
 	if (fd >= 0) {
-		dprintf(fd, "%s\n", name);
+		dprintf(fd, "%s%s\n", name, what);
 		close(fd);
 	}
 	errno = errnum;
+}
+
+/* Log that NAME was passed.  Returns the action there: "kill", "stop", "hang", "wait" (a tenth of a
+ * second) or "fail=95", followed by the rest of the list; NULL: none. */
+static const char *pass(const char *name)
+{
+	const char *place = getenv("SEMLOCK_CRASH");
+	size_t length = strlen(name);
+
+	log_line(name, "");
 	while (place != NULL && *place != '\0') {
 		if (strncmp(place, name, length) == 0 && place[length] == ':')
 			return place + length + 1;
@@ -34,6 +41,21 @@ static const char *pass(const char *name)
 		place += strspn(place, " ");
 	}
 	return NULL;
+}
+
+/* Sleep until SIGCONT.  To other processes this looks like an ordinary sleep, as it does for a
+ * process in a frozen control group. */
+static void hang(const char *name)
+{
+	sigset_t before, only_cont;
+
+	sigemptyset(&only_cont);
+	sigaddset(&only_cont, SIGCONT);
+	sigprocmask(SIG_BLOCK, &only_cont, &before);
+	log_line(name, " hangs");
+	while (sigwaitinfo(&only_cont, NULL) != SIGCONT)
+		;
+	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 void crash_point(const char *name)
@@ -44,11 +66,13 @@ void crash_point(const char *name)
 		return;
 	if (strncmp(action, "wait", 4) == 0)
 		poll(NULL, 0, 100);
+	else if (strncmp(action, "hang", 4) == 0)
+		hang(name);
 	else
 		raise(strncmp(action, "kill", 4) == 0 ? SIGKILL : SIGSTOP);
 }
 
-/* EINTR once only: the caller makes the call again. */
+/* EINTR only once: the caller repeats the call. */
 bool fault_point(const char *name)
 {
 	static bool interrupted;

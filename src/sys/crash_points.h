@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* sys/crash_points.h - named places between two steps whose order matters, where a test kills or
  * stops semlock; and named calls that a test makes fail.  SEMLOCK_CRASH: "lock.taken:kill",
- * "lock.taken:stop", "lockdir.tmpfile:fail=95" (an errno), separated by blanks.  SEMLOCK_CRASH_LOG:
- * a file, to which the names of the places passed are added.  A normal build has none of this. */
+ * "lock.taken:stop", "lock.taken:hang" (sleep until SIGCONT), "lockdir.tmpfile:fail=95" (an errno),
+ * separated by blanks.  SEMLOCK_CRASH_LOG: a file, to which the names of the places passed are
+ * added, and "lock.taken hangs".  A normal build has none of this. */
 #ifndef SEMLOCK_SYS_CRASH_POINTS_H
 #define SEMLOCK_SYS_CRASH_POINTS_H
 
@@ -12,7 +13,7 @@
 
 #ifdef ENABLE_CRASH_POINTS
 void crash_point(const char *name);
-bool fault_point(const char *name); /* true, with errno set: the call is to fail */
+bool fault_point(const char *name); /* true, with errno set: the call must fail */
 #define CRASH_POINT(name) crash_point(name)
 #define FAULT_POINT(name) fault_point(name)
 #else

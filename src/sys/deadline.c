@@ -59,13 +59,13 @@ bool duration_parse(const char *text, int64_t *duration)
 	char *end;
 
 	if (text[strcspn(text, "xXnN")] != '\0')
-		return false; /* strtod(3) reads "0x1", "inf" and "nan" as well */
+		return false; /* strtod(3) also accepts "0x1", "inf" and "nan" */
 	value = strtod(text, &end);
 	if (end == text || !apply_suffix(end, &value))
 		return false;
 	value = value > CENTURY ? CENTURY : value < -CENTURY ? -CENTURY : value;
 	*duration = (int64_t)(value * (double)SECOND);
-	if (*duration == 0 && value != 0) /* "1e-12" is not 0, which means not to wait */
+	if (*duration == 0 && value != 0) /* "1e-12" is not 0, which would mean not to wait */
 		*duration = value > 0 ? 1 : -1;
 	return true;
 }
@@ -81,6 +81,13 @@ struct deadline deadline_after(int64_t duration)
 struct deadline deadline_never(void)
 {
 	return (struct deadline){.never = true, .at = 0};
+}
+
+struct deadline deadline_earlier(struct deadline one, struct deadline other)
+{
+	if (one.never || other.never)
+		return one.never ? other : one;
+	return one.at < other.at ? one : other;
 }
 
 int64_t deadline_left(const struct deadline *deadline)

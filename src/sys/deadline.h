@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/deadline.h - durations, and when to stop waiting, on a clock that cannot be set.  All times
- * are nanoseconds. */
+/* sys/deadline.h - durations and deadlines, on a clock that nobody can set.  All times are
+ * nanoseconds. */
 #ifndef SEMLOCK_SYS_DEADLINE_H
 #define SEMLOCK_SYS_DEADLINE_H
 
@@ -18,40 +18,44 @@ struct deadline {
 /* CLOCK_MONOTONIC, now. */
 int64_t clock_now(void);
 
-/* CLOCK_BOOTTIME, now: it goes on while the machine sleeps, as leases do. */
+/* CLOCK_BOOTTIME, now: unlike CLOCK_MONOTONIC it goes on during suspend, as leases do. */
 int64_t clock_boottime(void);
 
 /* CLOCK_REALTIME, now: nanoseconds after 1970. */
 int64_t clock_realtime(void);
 
 /* Read TEXT, seconds with an optional fraction, exponent and suffix ("90", ".5", "1e1", "500ms",
- * "2m", "1h", "1d"), into *DURATION; in any locale, as semlock calls no setlocale(3).  Returns
- * false, and leaves *DURATION alone, when TEXT is anything else.  Blanks and a sign may precede it;
- * a longer duration than a century becomes a century. */
+ * "2m", "1h", "1d"), into *DURATION; in any locale, because semlock never calls setlocale(3).
+ * Returns false, and leaves *DURATION alone, if TEXT is anything else.  Blanks and a sign may
+ * precede it; more than a century becomes a century. */
 bool duration_parse(const char *text, int64_t *duration);
 
 /* DURATION from now. */
 struct deadline deadline_after(int64_t duration);
 struct deadline deadline_never(void);
 
+/* The earlier of the two. */
+struct deadline deadline_earlier(struct deadline one, struct deadline other);
+
 /* The processor time that this thread has used, in ns. */
 int64_t clock_processor(void);
 
-/* The processor time that this thread uses from a moment on: it does not grow while other processes
- * keep the machine busy. */
+/* The processor time that this thread uses from a certain moment on.  Unlike the clock, it does not
+ * run while other processes keep the machine busy. */
 struct effort {
 	int64_t began; /* ns on clock_now()'s clock */
-	/* ns of processor time at some moment after BEGAN; -1: not asked for yet, which is a system
-	 * call */
+	/* ns of processor time at some moment after BEGAN; -1: not read yet, because that costs a
+	 * system call */
 	int64_t used;
 };
 
+/* The effort that begins now.  Makes no system call where clock_now() needs none. */
 struct effort effort_begins(void);
 
-/* Is it more than LIMIT ns, or soon will be?  Never after less time than LIMIT. */
+/* Is it more than LIMIT ns, or about to be?  Never before LIMIT ns have passed by the clock. */
 bool effort_exceeds(struct effort *effort, int64_t limit);
 
-/* What something that only informs may cost. */
+/* The most that a look may cost which only informs somebody. */
 struct allowance {
 	int64_t budget; /* ns of processor time; 0: any */
 	struct deadline deadline;
@@ -67,7 +71,7 @@ bool allowance_spent(struct allowance *limit);
 /* The time left: 0 when it has passed, INT64_MAX when it never comes. */
 int64_t deadline_left(const struct deadline *deadline);
 
-/* The same for poll(2): in ms, not less than it is; -1 when it never comes. */
+/* The same for poll(2): in ms, rounded up; -1 when it never comes. */
 int deadline_poll_time(const struct deadline *deadline);
 
 #endif

@@ -15,7 +15,7 @@
 #include "sys/file_system.h"
 #include "sys/process.h"
 
-#ifndef SYS_statx /* its number differs by architecture: treat it as unknown to the kernel */
+#ifndef SYS_statx /* its number differs by architecture: treat it as missing */
 #define SYS_statx -1
 #endif
 
@@ -44,7 +44,7 @@ static const struct {
     {0x01021997, FS_NETWORK},                /* 9p */
 };
 
-/* "\040" is a blank; tab, newline and backslash are written likewise. */
+/* "\040" is a blank; tab, newline and backslash are written the same way. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -60,16 +60,39 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
+/* Copy the next field of LINE into FIELD (SIZE bytes); a longer one is cut, but passed whole.
+ * Returns what follows it, or NULL if there is none. */
+static const char *next_field(const char *line, char *field, size_t size)
+{
+	size_t length;
+
+	if (line == NULL)
+		return NULL;
+	line += strspn(line, " ");
+	length = strcspn(line, " \n");
+	snprintf(field, size, "%.*s", length < size ? (int)length : (int)size - 1, line);
+	return length > 0 ? line + length : NULL;
+}
+
 bool procfs_mount_line(const char *line, struct procfs_mount *mount)
 {
-	const char *dash = strstr(line, " - ");
+	const char *dash = strstr(line, " - "), *rest;
 	char of_mount[512], of_filesystem[512] = "";
+	int read = 0;
 
 	if (dash == NULL ||
-	    sscanf(line, "%d %*d %u:%u %*s %255s %511s", &mount->id, &mount->major, &mount->minor,
-		mount->point, of_mount) != 5 ||
-	    sscanf(dash, " - %63s %255s %511s", mount->type, mount->source, of_filesystem) < 2)
+	    sscanf(line, "%d %*d %u:%u %*s %n", &mount->id, &mount->major, &mount->minor, &read) !=
+		3 ||
+	    read == 0)
 		return false;
+	rest = next_field(line + read, mount->point, sizeof mount->point);
+	if (next_field(rest, of_mount, sizeof of_mount) == NULL)
+		return false;
+	rest = next_field(dash + strlen(" - "), mount->type, sizeof mount->type);
+	rest = next_field(rest, mount->source, sizeof mount->source);
+	if (rest == NULL)
+		return false;
+	next_field(rest, of_filesystem, sizeof of_filesystem);
 	unescape(mount->point);
 	unescape(mount->source);
 	snprintf(mount->options, sizeof mount->options, "%s,%s", of_mount, of_filesystem);
@@ -97,8 +120,8 @@ bool file_system_mount(int fd, struct procfs_mount *mount)
 	return found;
 }
 
-/* On 9p, fstatfs(2) answers with the type of the file system that the server has.  The kernel lists
- * 9p in /proc/filesystems before anything of that type can be mounted. */
+/* On 9p, fstatfs(2) returns the type of the server's file system.  The kernel lists 9p in
+ * /proc/filesystems before it can mount any. */
 static bool may_be_9p(int fd)
 {
 	struct procfs_mount mount;
@@ -170,8 +193,8 @@ static bool has_option(const struct procfs_mount *mount, const char *word)
 	return false;
 }
 
-/* A lock on sshfs, or by default on virtiofs, stays in this kernel; the 9p server of QEMU grants
- * every lock that it is asked for. */
+/* A lock on sshfs, or by default on virtiofs, stays in this kernel; QEMU's 9p server grants every
+ * lock. */
 bool file_system_hides_all_locks(const struct procfs_mount *mount)
 {
 	static const char *const hiding[] = {"9p", "virtiofs", "fuse.sshfs"};
@@ -200,7 +223,7 @@ bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock)
 	return file_system_hides_all_locks(mount);
 }
 
-/* fuseblk is a disk's file system: nothing else reaches what lies behind it. */
+/* fuseblk is the file system of a disk, which nothing else reaches. */
 bool file_system_may_hide_locks(const struct procfs_mount *mount)
 {
 	static const char handing_on[][sizeof "fuse.glusterfs"] = {"fuse.glusterfs",

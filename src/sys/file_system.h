@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/file_system.h - which file system a file is on, and is that this kernel's alone? */
+/* sys/file_system.h - which file system a file is on, and whether only this kernel uses it. */
 #ifndef SEMLOCK_SYS_FILE_SYSTEM_H
 #define SEMLOCK_SYS_FILE_SYSTEM_H
 
@@ -7,18 +7,19 @@
 #include <sys/types.h>
 
 enum file_system {
-	FS_LOCAL, /* no other kernel uses it */
-	FS_NFS, /* a server has it.  There flock(2) of a file locks all its bytes, as fcntl(2) does;
-	         * of a directory it locks for this kernel alone */
+	FS_LOCAL,   /* no other kernel uses it */
+	FS_NFS,     /* on a server.  There flock(2) locks all bytes of a file, like fcntl(2); but a
+	         * directory for this kernel alone */
 	FS_NETWORK, /* the same on another network file system: CIFS, 9p */
-	FS_SHARED   /* other kernels may use it: FUSE, and all that are not known here */
+	FS_SHARED   /* other kernels may use it: FUSE, and any unknown type */
 };
 
-/* The kind of file system that the file of FD (O_PATH will do) is on.  Without an answer from the
- * system: FS_SHARED. */
+/* The kind of file system that FD's file is on (O_PATH is enough).  FS_SHARED if the kernel does
+ * not say. */
 enum file_system file_system_of(int fd);
 
-/* Is FD's file on NFS?  A file whose device has a major number is on a disk: no need to ask. */
+/* Is FD's file on NFS?  Not needed for a file whose device has a major number: that is on a
+ * disk. */
 bool file_system_nfs(int fd);
 
 struct procfs_mount {
@@ -30,26 +31,27 @@ struct procfs_mount {
 	char options[1024]; /* of the mount, then of the file system */
 };
 
-/* Read LINE of /proc/self/mountinfo.  Returns false if it is none. */
+/* Parse LINE of /proc/self/mountinfo.  Returns false if it is invalid. */
 bool procfs_mount_line(const char *line, struct procfs_mount *mount);
 
-/* Find the mount of FD's file.  Returns false where /proc does not tell. */
+/* Find the mount of FD's file.  Returns false if /proc does not have it. */
 bool file_system_mount(int fd, struct procfs_mount *mount);
 
-/* By its type and options: do other machines use the files of MOUNT without seeing a flock, or a
- * record lock, of this kernel?  The second: is it so of its type, whatever the options are? */
+/* Do other machines use the files of MOUNT without seeing this kernel's flocks, or its record
+ * locks, judged by its type and options?  The second function: is it so for its type, whatever the
+ * options? */
 bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock);
 bool file_system_hides_all_locks(const struct procfs_mount *mount);
 
-/* Is MOUNT a FUSE file system of which it is not known that it hands the kernel locks on to
- * what lies behind it?  (bindfs, for one, does not: beside the mount they are not seen.) */
+/* Is MOUNT a FUSE file system that may keep kernel locks to itself, instead of passing them on to
+ * the file system below?  (bindfs does so: its locks are seen on that mount only.) */
 bool file_system_may_hide_locks(const struct procfs_mount *mount);
 
-/* The device by which /proc/locks names FD's file, for which fstat(2) gives DEVICE.  On btrfs and
- * overlay the two differ. */
+/* The device number that /proc/locks uses for FD's file, for which fstat(2) returns DEVICE.  They
+ * differ on btrfs and overlay. */
 void file_system_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number);
 
-/* Have the server, if there is one, say anew what fstat(2) and the like will answer for NAME in
+/* Make the server, if there is one, refresh what fstat(2) and similar calls return for NAME in
  * DIRECTORY, or for DIRECTORY if NAME is empty.  Returns 0, or -1 with errno set: ENOSYS before
  * Linux 4.11. */
 int file_system_ask(int directory, const char *name);

@@ -16,8 +16,8 @@
 #define SYS_close_range 436
 #endif
 
-/* make(1) 4.3 takes the descriptors that MAKEFLAGS names, 3 and 4, for its jobserver, whatever is
- * open there, and writes to them. */
+/* make(1) 4.3 takes descriptors 3 and 4, which MAKEFLAGS names, for its jobserver, whatever is open
+ * there, and writes to them. */
 static int lowest_of_ours(void)
 {
 	const int above_jobserver = 10;
@@ -101,6 +101,26 @@ const char *path_directory(const char *path, char space[PATH_MAX])
 	}
 	memcpy(space, path, length);
 	space[length] = '\0';
+	return space;
+}
+
+const char *path_absolute(const char *path, char space[PATH_MAX])
+{
+	size_t length;
+
+	if (path[0] == '/')
+		return path;
+	if (getcwd(space, PATH_MAX) == NULL) {
+		if (errno == ERANGE)
+			errno = ENAMETOOLONG;
+		return NULL;
+	}
+	length = strlen(space);
+	if (length + 1 + strlen(path) >= PATH_MAX) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	stpcpy(stpcpy(space + length, "/"), path);
 	return space;
 }
 

@@ -19,11 +19,13 @@ enum {
 	REQUEST_DUMP = 0x301,
 	STATE_LISTENS = 10,
 	SHOW_NAME = 1,
-	PART_NAME = 0
+	SHOW_USER = 0x40,
+	PART_NAME = 0,
+	PART_USER = 7
 };
 
 struct message {
-	uint32_t length; /* with this */
+	uint32_t length; /* with these flags */
 	uint16_t type, flags;
 	uint32_t sequence, port;
 };
@@ -35,7 +37,8 @@ struct question {
 	uint32_t states, inode, show, cookie[2];
 };
 
-/* It is followed by parts, of which each begins with its length and type, at a multiple of four. */
+/* It is followed by parts; each begins with its length and type, and is padded to a multiple of
+ * four. */
 struct answer {
 	struct message message;
 	uint8_t family, type, state, unused;
@@ -53,34 +56,46 @@ static size_t aligned(size_t length)
 	return (length + 3) & ~(size_t)3;
 }
 
-/* Look for an abstract name among the SIZE bytes of PARTS.  Returns false if there is none. */
-static bool read_name(const char *parts, size_t size, char name[NAME_SIZE])
+/* Look for an abstract name, and the user, in the SIZE bytes of PARTS.  Returns false if there is
+ * no such name. */
+static bool read_parts(const char *parts, size_t size, char name[NAME_SIZE], uid_t *user)
 {
 	struct part part;
+	const char *text;
+	size_t length;
+	uint32_t number;
+	bool named = false;
 
+	*user = (uid_t)-1;
 	for (size_t at = 0; at + sizeof part < size; at += aligned(part.length)) {
 		memcpy(&part, parts + at, sizeof part);
 		if (part.length <= sizeof part || part.length > size - at)
 			return false;
-		if (part.type != PART_NAME)
-			continue;
-		if (parts[at + sizeof part] != '\0' || part.length - sizeof part > NAME_SIZE)
-			return false;
-		memcpy(name, parts + at + sizeof part + 1, part.length - sizeof part - 1);
-		name[part.length - sizeof part - 1] = '\0';
-		return true;
+		text = parts + at + sizeof part;
+		length = part.length - sizeof part;
+		if (part.type == PART_USER && length == sizeof number) {
+			memcpy(&number, text, sizeof number);
+			*user = (uid_t)number;
+		} else if (part.type == PART_NAME) {
+			if (*text != '\0' || length > NAME_SIZE)
+				return false;
+			memcpy(name, text + 1, length - 1);
+			name[length - 1] = '\0';
+			named = true;
+		}
 	}
-	return false;
+	return named;
 }
 
-/* How far the answer has come. */
+/* What a piece of the answer means for the rest. */
 enum progress { GOES_ON, IS_WHOLE, REFUSED };
 
-/* A piece of the answer, of SIZE bytes. */
+/* Handle a piece of the answer, SIZE bytes. */
 static enum progress see_piece(const char *piece, size_t size,
-    bool (*see)(const char *name, void *context), void *context)
+    bool (*see)(const char *name, uid_t user, void *context), void *context)
 {
 	char name[NAME_SIZE];
+	uid_t user;
 	struct message message;
 
 	for (size_t at = 0; at + sizeof message <= size; at += aligned(message.length)) {
@@ -90,22 +105,22 @@ static enum progress see_piece(const char *piece, size_t size,
 		if (message.type != DIAG_BY_FAMILY || message.length < sizeof(struct answer) ||
 		    message.length > size - at)
 			return REFUSED;
-		if (read_name(piece + at + sizeof(struct answer),
-			message.length - sizeof(struct answer), name) &&
-		    !see(name, context))
+		if (read_parts(piece + at + sizeof(struct answer),
+			message.length - sizeof(struct answer), name, &user) &&
+		    !see(name, user, context))
 			return IS_WHOLE;
 	}
 	return GOES_ON;
 }
 
-/* Returns false if the kernel does not tell, or a sandbox does not let it. */
-static bool each_by_diag(bool (*see)(const char *name, void *context), void *context)
+/* Returns false if the kernel does not answer, or a sandbox forbids the question. */
+static bool each_by_diag(bool (*see)(const char *name, uid_t user, void *context), void *context)
 {
 	const struct question question = {
 	    .message = {sizeof question, DIAG_BY_FAMILY, REQUEST_DUMP, 0, 0},
 	    .family = AF_UNIX,
 	    .states = 1 << STATE_LISTENS,
-	    .show = SHOW_NAME,
+	    .show = SHOW_NAME | SHOW_USER,
 	};
 	const int kernel = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_DIAG);
 	enum progress progress = REFUSED;
@@ -116,7 +131,7 @@ static bool each_by_diag(bool (*see)(const char *name, void *context), void *con
 		return false;
 	if (send(kernel, &question, sizeof question, 0) == (ssize_t)sizeof question)
 		progress = GOES_ON;
-	while (progress == GOES_ON) { /* the kernel has each piece ready when it is asked for */
+	while (progress == GOES_ON) { /* the kernel prepares each piece when it is asked */
 		got = recv(kernel, piece, sizeof piece, MSG_DONTWAIT);
 		progress = got > 0 ? see_piece(piece, (size_t)got, see, context) : REFUSED;
 	}
@@ -127,7 +142,7 @@ static bool each_by_diag(bool (*see)(const char *name, void *context), void *con
 /* ---- /proc/net/unix: every socket, of thousands ---- */
 
 /* "Num RefCount Protocol Flags Type St Inode @NAME" */
-static void each_by_procfs(bool (*see)(const char *name, void *context), void *context)
+static void each_by_procfs(bool (*see)(const char *name, uid_t user, void *context), void *context)
 {
 	FILE *sockets = fopen("/proc/net/unix", "re");
 	char line[512], name[NAME_SIZE + 1];
@@ -136,13 +151,13 @@ static void each_by_procfs(bool (*see)(const char *name, void *context), void *c
 
 	while (goes_on && fgets(line, sizeof line, sockets) != NULL)
 		if (sscanf(line, "%*s %*s %*s %x %*s %*s %*s @%108s", &flags, name) == 2 &&
-		    flags == 0x10000) /* others are connections to a socket, under its name */
-			goes_on = see(name, context);
+		    flags == 0x10000) /* the others are connections, which have the same name */
+			goes_on = see(name, (uid_t)-1, context);
 	if (sockets != NULL)
 		fclose(sockets);
 }
 
-void listeners_each(bool (*see)(const char *name, void *context), void *context)
+void listeners_each(bool (*see)(const char *name, uid_t user, void *context), void *context)
 {
 	if (!each_by_diag(see, context))
 		each_by_procfs(see, context);

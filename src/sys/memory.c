@@ -8,14 +8,14 @@
 
 #include "sys/memory.h"
 
-/* Enough for fifty environment variables; the writable data of a static program fills three pages,
- * and no fourth. */
+/* Enough for fifty environment variables, and no more than fills the third page of writable data of
+ * a static program. */
 enum { ROOM = 72 * alignof(max_align_t) };
 
 void *memory_lasting(size_t size)
 {
 	static alignas(max_align_t) char room[ROOM];
-	static void **allocated; /* the last one: a leak detector follows them from here */
+	static void **allocated; /* the last one; a leak detector follows the list from here */
 	static size_t used;
 	void *memory = room + used;
 	void **block;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* /proc/locks:   "7: FLOCK  ADVISORY  WRITE 4711 fe:00:262402 0 EOF", and for each that waits
- *                behind it "7: -> FLOCK  ADVISORY  WRITE 4712 fe:00:262402 0 EOF"
+ *                for it "7: -> FLOCK  ADVISORY  WRITE 4712 fe:00:262402 0 EOF"
  * fdinfo/N:      "lock:\t1: OFDLCK ADVISORY  READ  -1 fe:00:262402 0 9" */
 #include <config.h>
 
@@ -24,7 +24,7 @@
 #include "sys/open_fds.h"
 #include "sys/process.h"
 
-#ifndef SYS_statx /* its number differs by architecture: treat it as unknown to the kernel */
+#ifndef SYS_statx /* its number differs by architecture: treat it as missing */
 #define SYS_statx -1
 #endif
 
@@ -88,7 +88,8 @@ static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 {
 	struct open_fd *list = open_fds->list;
 
-	if ((open_fds->count & (open_fds->count - 1)) == 0) /* full at each power of two */
+	/* the list is full at each power of two */
+	if ((open_fds->count & (open_fds->count - 1)) == 0)
 		list =
 		    realloc(list, (open_fds->count == 0 ? 1 : 2 * open_fds->count) * sizeof *list);
 	if (list == NULL) {
@@ -118,22 +119,17 @@ bool open_fds_identify(int directory, const char *name, int flags, struct identi
 		    (ino_t)answer.inode};
 		return true;
 	}
-	/* EPERM: the seccomp filter of a container that does not know the call. */
+	/* EPERM: a container's seccomp filter does not know the call */
 	if (errno != ENOSYS && errno != EPERM)
 		return false;
 	if (fstatat(directory, name, &found, flags) != 0)
 		return false;
-	*file = (struct identity){found.st_dev, found.st_ino};
+	*file = identity_of(&found);
 	return true;
 }
 
-bool same_file(const struct identity *one, const struct identity *other)
-{
-	return one->inode == other->inode && one->device == other->device;
-}
-
-/* The locks that OPEN_FD's descriptor carries; OPEN_FD alone when it carries none.  By now, the
- * process may have ended, or the number may be another file's descriptor. */
+/* Add the locks that OPEN_FD's descriptor carries, or OPEN_FD alone if it carries none.  By now the
+ * process may have ended, or the number may be another file's. */
 static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 {
 	char name[64], path[64], *line = NULL;
@@ -142,8 +138,8 @@ static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 	size_t size = 0;
 	FILE *info;
 
-	snprintf(name, sizeof name, "/proc/%ld/fdinfo/%d", (long)open_fd.pid, open_fd.fd);
-	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)open_fd.pid, open_fd.fd);
+	snprintf(name, sizeof name, "/proc/%ld/fdinfo/%d", (long)open_fd.thread, open_fd.fd);
+	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)open_fd.thread, open_fd.fd);
 	info = fopen(name, "re");
 	if (info == NULL)
 		return;
@@ -154,7 +150,7 @@ static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 	free(line);
 	fclose(info);
 	open_fd.locked = false;
-	if (!open_fds_identify(AT_FDCWD, path, 0, &now) || !same_file(&now, &open_fd.identity))
+	if (!open_fds_identify(AT_FDCWD, path, 0, &now) || !same_file(now, open_fd.identity))
 		open_fds->count = before;
 	else if (open_fds->count == before)
 		append_fd(open_fds, &open_fd);
@@ -162,42 +158,53 @@ static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 
 static void add_fd(struct open_fds *open_fds, struct open_fd open_fd)
 {
-	if (open_fds->files == NULL) /* a walk's: all files */
+	if (open_fds->files == NULL) /* in a walk: all files */
 		append_fd(open_fds, &open_fd);
 	for (open_fd.file = 0; open_fd.file < open_fds->nfiles; open_fd.file++)
-		if (same_file(&open_fd.identity, &open_fds->files[open_fd.file]))
+		if (same_file(open_fd.identity, open_fds->files[open_fd.file]))
 			add_locks(open_fds, open_fd);
 }
 
-static void note_refusal(struct open_fds *open_fds, int errnum)
+/* Add those of process PID, as THREAD shows them. */
+static enum fds_shown add_fds_of(struct open_fds *open_fds, pid_t pid, pid_t thread)
 {
-	if (errnum == EACCES || errnum == EPERM)
-		seen_lessened(&open_fds->seen, SEEN_NOT_ALL);
+	char path[64];
+	struct dirent *entry;
+	struct open_fd open_fd = {.pid = pid, .thread = thread};
+	enum fds_shown shown = FDS_NONE;
+	DIR *open;
+
+	snprintf(path, sizeof path, "/proc/%ld/fd", (long)thread);
+	open = opendir(path);
+	if (open == NULL)
+		return errno == EACCES || errno == EPERM ? FDS_REFUSED : FDS_SOME;
+	errno = 0;
+	while ((entry = readdir(open)) != NULL) {
+		if (isdigit((unsigned char)entry->d_name[0])) {
+			shown = FDS_SOME;
+			open_fd.fd = (int)strtol(entry->d_name, NULL, 10);
+			if (open_fds_identify(dirfd(open), entry->d_name, 0, &open_fd.identity))
+				add_fd(open_fds, open_fd);
+		}
+		errno = 0;
+	}
+	if (errno == EACCES || errno == EPERM)
+		shown = FDS_REFUSED;
+	else if (errno != 0)
+		shown = FDS_SOME;
+	closedir(open);
+	return shown;
 }
 
 void open_fds_of(struct open_fds *open_fds, pid_t pid)
 {
-	char path[64];
-	struct dirent *entry;
-	struct open_fd open_fd = {.pid = pid};
-	DIR *open;
+	enum fds_shown shown = add_fds_of(open_fds, pid, pid);
+	const pid_t thread = process_thread_with_files(pid, shown);
 
-	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
-	open = opendir(path);
-	if (open == NULL) {
-		note_refusal(open_fds, errno);
-		return;
-	}
-	errno = 0;
-	while ((entry = readdir(open)) != NULL) {
-		open_fd.fd = (int)strtol(entry->d_name, NULL, 10);
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    open_fds_identify(dirfd(open), entry->d_name, 0, &open_fd.identity))
-			add_fd(open_fds, open_fd);
-		errno = 0;
-	}
-	note_refusal(open_fds, errno);
-	closedir(open);
+	if (thread != pid)
+		shown = add_fds_of(open_fds, pid, thread);
+	if (shown == FDS_REFUSED)
+		seen_lessened(&open_fds->seen, SEEN_NOT_ALL);
 }
 
 static bool add_process(pid_t pid, void *context)
@@ -211,11 +218,12 @@ static bool add_process(pid_t pid, void *context)
 	return open_fds->seen < SEEN_CUT;
 }
 
-/* Many searches that follow each other spend a fifth of their time on walks, and what a walk missed
- * is not missing for long.  A walk in pieces is old when it is whole: its caller drops it. */
+/* Reuse a walk for four times as long as it took: repeated searches spend a fifth of their time
+ * walking, and soon see what a walk missed.  A walk in pieces does not expire: its caller drops
+ * it. */
 static int64_t lasts(const struct fd_walk *walk, int64_t took)
 {
-	enum { LASTS = 4 }; /* times as long as it takes */
+	enum { LASTS = 4 }; /* how many times as long as it took */
 
 	if (walk->piece > 0)
 		return INT64_MAX / 2;
@@ -279,7 +287,7 @@ void open_fds_refresh(struct open_fds *open_fds)
 	open_fds->count = 0;
 	for (size_t i = 0; i < before.count; i++) {
 		open_fd = &before.list[i];
-		/* a descriptor with several locks is there several times in a row */
+		/* a descriptor with several locks appears several times in a row */
 		if (i == 0 || open_fd->pid != open_fd[-1].pid || open_fd->fd != open_fd[-1].fd)
 			add_locks(open_fds, *open_fd);
 	}
@@ -292,8 +300,8 @@ void open_fds_forget(struct open_fds *open_fds)
 	*open_fds = (struct open_fds){0};
 }
 
-/* select(2) ignores the numbers behind the end of this process's table of descriptors; FD, which is
- * not open, is an error before it.  (poll(2) would ask a FUSE server that may be hung.) */
+/* select(2) ignores numbers beyond the process's table of descriptors, and fails for a number below
+ * that which is not open, as FD.  (poll(2) would ask a FUSE server, which may hang.) */
 static bool is_behind_table(int fd)
 {
 	struct timeval no_time = {0, 0};
@@ -317,7 +325,7 @@ bool open_fds_may_inherit(const struct identity *file, const int own[2])
 			if (fd % STEP == 0 && is_behind_table(fd))
 				return false;
 		} else if (fd != own[0] && fd != own[1] &&
-			   open_fds_identify(fd, "", AT_EMPTY_PATH, &one) && same_file(&one, file))
+			   open_fds_identify(fd, "", AT_EMPTY_PATH, &one) && same_file(one, *file))
 			return true;
 	}
 	return true;
@@ -378,7 +386,7 @@ static bool is_holder(const struct holder_search *search, pid_t pid)
 	return true;
 }
 
-/* The pidfd is opened before the process is examined: the signal then reaches the process that was
+/* Open the pidfd before examining the process: then the signal reaches the process that was
  * examined.  An old kernel (ENOSYS), a container's filter (EPERM) or a limit may refuse it. */
 static bool signal_holder(const struct holder_search *search, pid_t pid, int signo)
 {
@@ -394,7 +402,7 @@ static bool signal_holder(const struct holder_search *search, pid_t pid, int sig
 	return found;
 }
 
-/* Waits for PID alone: waitpid(-1) would find UNREAPED each time, and no child behind it. */
+/* Wait for PID alone: waitpid(-1) would return UNREAPED every time, and no other child. */
 static bool has_reaped(pid_t pid, const struct pipe_holders *holders)
 {
 	return holders->unreaped > 0 && pid != holders->unreaped &&
@@ -410,7 +418,7 @@ static bool note_pid(pid_t pid, void *context)
 	return search->count < MOST_PIDS;
 }
 
-/* The PID that the kernel gave last; 0: not told. */
+/* The last PID that the kernel has given; 0: unknown. */
 static pid_t youngest_pid(void)
 {
 	char text[128], *last;
@@ -434,14 +442,14 @@ size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 		return 0;
 	}
 	snprintf(self, sizeof self, "/proc/self/fd/%d", holders->pipe);
-	/* Only an anonymous pipe is private to the lock; every process may have a terminal or a
-	 * file open. */
+	/* only an anonymous pipe is the lock's own; any process may have a terminal or a file
+	 * open */
 	if (readlink(self, search.pipe, sizeof search.pipe - 1) <= 0 ||
 	    strncmp(search.pipe, "pipe:[", 6) != 0)
 		search.pipe[0] = '\0';
 	process_each(note_pid, &search);
-	/* Youngest first, or a process that forks and ends is gone when its turn comes; PIDs above
-	 * the last one that was given are from before they began anew. */
+	/* Youngest first: otherwise a process that forks and ends is gone when its turn comes.
+	 * PIDs above the last one given are from before the numbers wrapped around. */
 	youngest = youngest_pid();
 	while (young < search.count && search.pids[young] <= youngest)
 		young++;

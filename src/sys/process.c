@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "report/compiler.h"
 #include "report/text.h"
 #include "sys/deadline.h"
 #include "sys/files.h"
@@ -53,7 +52,7 @@ static ssize_t read_about(pid_t pid, const char *what, char *text, size_t size)
 	return process_file(path, text, size);
 }
 
-bool procfs_stat(const char *text, struct procfs_stat *stat)
+bool procfs_stat(const char *text, struct procfs_stat *seen)
 {
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
 	size_t length;
@@ -62,16 +61,16 @@ bool procfs_stat(const char *text, struct procfs_stat *stat)
 	if (open == NULL || close == NULL || close < open)
 		return false;
 	length = (size_t)(close - open - 1);
-	if (length >= sizeof stat->name)
-		length = sizeof stat->name - 1;
-	memcpy(stat->name, open + 1, length);
-	stat->name[length] = '\0';
+	if (length >= sizeof seen->name)
+		length = sizeof seen->name - 1;
+	memcpy(seen->name, open + 1, length);
+	seen->name[length] = '\0';
 	if (sscanf(close + 1,
 		" %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-		&stat->state, &stat->parent, &threads, &stat->started) != 4)
+		&seen->state, &seen->parent, &threads, &seen->started) != 4)
 		return false;
-	if (stat->state == 'Z' && threads > 1)
-		stat->state = 'S'; /* the main thread called pthread_exit(), the others run on */
+	if (seen->state == 'Z' && threads > 1)
+		seen->state = 'S'; /* the main thread called pthread_exit(), the others still run */
 	return true;
 }
 
@@ -80,22 +79,26 @@ bool procfs_ended(char state)
 	return state == 'Z' || state == 'X';
 }
 
-/* In a time namespace, the kernel adds this many ns to the time since boot and to a process's
- * start, but a record is read in others, too.  0xEFFFFFFA: the machine's first time namespace. Each
- * thread reads the offset for itself: that of a thread which is still reading would be 0, and a
- * living holder taken for dead. */
+/* Inodes of the machine's first namespaces. */
+#define FIRST_PIDNS 0xEFFFFFFC
+#define FIRST_TIMENS 0xEFFFFFFA
+
+/* In a time namespace, the kernel adds this many ns to the time since boot and to the start of a
+ * process, but other namespaces read the record, too.  Each thread reads the offset for itself: if
+ * threads shared it, one could see 0 while another still reads it, and take a living holder for
+ * dead. */
 static int64_t boottime_offset(void)
 {
 	static _Thread_local int64_t offset;
 	static _Thread_local bool known;
-	struct stat namespace;
+	struct stat ours;
 	char text[256], *line;
 	long long seconds, ns;
 
 	if (known)
 		return offset;
 	known = true;
-	if (stat("/proc/self/ns/time", &namespace) == 0 && namespace.st_ino != 0xEFFFFFFA &&
+	if (stat("/proc/self/ns/time", &ours) == 0 && ours.st_ino != FIRST_TIMENS &&
 	    process_file("/proc/self/timens_offsets", text, sizeof text) > 0 &&
 	    (line = strstr(text, "boottime")) != NULL &&
 	    sscanf(line, "boottime %lld %lld", &seconds, &ns) == 2)
@@ -110,21 +113,35 @@ static int64_t tick_ns(void)
 	return SECOND / (ticks > 0 ? ticks : 100);
 }
 
-bool process_stat(pid_t pid, struct procfs_stat *stat)
+bool process_stat(pid_t pid, struct procfs_stat *seen)
 {
 	char text[1024];
 
-	if (read_about(pid, "stat", text, sizeof text) <= 0 || !procfs_stat(text, stat))
+	if (read_about(pid, "stat", text, sizeof text) <= 0 || !procfs_stat(text, seen))
 		return false;
-	stat->started -= (unsigned long long)(boottime_offset() / tick_ns());
+	seen->started -= (unsigned long long)(boottime_offset() / tick_ns());
 	return true;
 }
 
 bool process_lives(pid_t pid)
 {
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
-	return process_stat(pid, &stat) && !procfs_ended(stat.state);
+	return process_stat(pid, &seen) && !procfs_ended(seen.state);
+}
+
+bool process_stopped(pid_t pid)
+{
+	struct procfs_stat seen;
+
+	return process_stat(pid, &seen) && seen.state == 'T' && process_numbers_ours();
+}
+
+bool process_stopped_or_traced(pid_t pid)
+{
+	struct procfs_stat seen;
+
+	return process_stat(pid, &seen) && (seen.state == 'T' || seen.state == 't');
 }
 
 /* TEXT is /proc/PID/status.  The kernel writes a newline in the program's name as "\\n". */
@@ -141,20 +158,20 @@ static void read_users(const char *text, struct process *process)
 
 bool process_read(pid_t pid, struct process *process)
 {
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 	char text[2048];
 	ssize_t got;
 
 	*process = (struct process){.pid = pid, .user = (uid_t)-1, .real_user = (uid_t)-1};
-	if (!process_stat(pid, &stat))
+	if (!process_stat(pid, &seen))
 		return false;
-	process->parent = stat.parent;
-	process->started = stat.started;
-	memcpy(process->name, stat.name, sizeof process->name);
+	process->parent = seen.parent;
+	process->started = seen.started;
+	memcpy(process->name, seen.name, sizeof process->name);
 	if (read_about(pid, "status", text, sizeof text) > 0)
 		read_users(text, process);
 	got = read_about(pid, "cmdline", process->command, sizeof process->command);
-	if (got <= 0) { /* a kernel thread, or a process that is ending */
+	if (got <= 0) { /* a kernel thread, or a process about to end */
 		snprintf(process->command, sizeof process->command, "%s", process->name);
 		got = (ssize_t)strlen(process->command) + 1;
 	}
@@ -193,14 +210,37 @@ struct child_search {
 static bool is_younger_child(pid_t pid, void *context)
 {
 	struct child_search *search = context;
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
-	if (process_stat(pid, &stat) && stat.parent == search->parent &&
-	    !procfs_ended(stat.state) && stat.started >= search->started) {
+	if (process_stat(pid, &seen) && seen.parent == search->parent &&
+	    !procfs_ended(seen.state) && seen.started >= search->started) {
 		search->found = pid;
-		search->started = stat.started;
+		search->started = seen.started;
 	}
 	return true;
+}
+
+/* Of the threads that have ended, /proc shows only the first. */
+pid_t process_thread_with_files(pid_t pid, enum fds_shown shown)
+{
+	struct stat threads;
+	pid_t found = pid, one;
+	char path[40];
+	DIR *tasks;
+
+	if (shown == FDS_SOME)
+		return pid;
+	snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+	/* its links: two, and one for each thread */
+	if (stat(path, &threads) != 0 || threads.st_nlink <= 3 ||
+	    (shown == FDS_REFUSED && threads.st_uid != geteuid()))
+		return pid;
+	tasks = opendir(path);
+	while (tasks != NULL && found == pid && (one = process_next(tasks)) != 0)
+		found = one;
+	if (tasks != NULL)
+		closedir(tasks);
+	return found;
 }
 
 void process_children(pid_t pid, bool (*see)(pid_t pid, void *context), void *context)
@@ -227,7 +267,7 @@ pid_t process_youngest_child(pid_t pid)
 	return search.found;
 }
 
-/* "NSpid:", its PID in each namespace, from that of /proc downwards. */
+/* "NSpid:" lists its PID in each namespace, from /proc's downwards. */
 bool process_is_below(pid_t pid)
 {
 	char path[40], status[4096], *numbers;
@@ -243,7 +283,14 @@ bool process_is_below(pid_t pid)
 	return strchr(numbers, '\t') != NULL;
 }
 
-/* Not cached: after a fork this may be another namespace. */
+bool process_sees_all(void)
+{
+	struct stat ours;
+
+	return stat("/proc/self/ns/pid", &ours) == 0 && ours.st_ino == FIRST_PIDNS;
+}
+
+/* Not cached: after a fork, this may be another namespace. */
 bool process_numbers_ours(void)
 {
 	char self[24];
@@ -255,14 +302,14 @@ bool process_numbers_ours(void)
 
 bool process_descends(pid_t pid, pid_t ancestor, unsigned long long since, pid_t except)
 {
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
 	if (!process_numbers_ours())
 		return false;
-	while (pid > 0 && pid != except && process_stat(pid, &stat)) {
-		if (stat.parent == ancestor)
-			return ancestor > 0 && stat.started >= since;
-		pid = stat.parent;
+	while (pid > 0 && pid != except && process_stat(pid, &seen)) {
+		if (seen.parent == ancestor)
+			return ancestor > 0 && seen.started >= since;
+		pid = seen.parent;
 	}
 	return false;
 }
@@ -272,8 +319,8 @@ int64_t process_start(unsigned long long started)
 	int64_t up, now, age;
 	int tries = 0;
 
-	/* Both clocks at one moment: a process that loses the CPU between the two calls asks again,
-	 * or two runs would report starts a second apart. */
+	/* Read both clocks at one moment: if the process lost the CPU between the two calls, ask
+	 * again.  Otherwise two runs could report starts a second apart. */
 	do {
 		up = clock_boottime();
 		now = clock_realtime();
@@ -282,20 +329,54 @@ int64_t process_start(unsigned long long started)
 	return now - (age > 0 ? age : 0);
 }
 
+bool process_is_shell(const char *name)
+{
+	static const char shells[][sizeof "bash"] = {"sh", "ash", "bash", "dash", "ksh", "zsh"};
+
+	for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
+		if (strcmp(name, shells[i]) == 0)
+			return true;
+	return false;
+}
+
+/* If COMMAND, LENGTH bytes, is "sh -c STRING", with the shell's name at START, return where STRING
+ * begins; "-ec" and "-lc" count, too.  0: it is something else. */
+static size_t shell_string(const char *command, size_t length, size_t start)
+{
+	const size_t option = start + strnlen(command + start, length - start) + 1;
+	size_t end;
+
+	if (option + 1 >= length || !process_is_shell(command + start) || command[option] != '-' ||
+	    command[option + 1] == '-')
+		return 0;
+	end = option + strnlen(command + option, length - option);
+	return end + 1 < length && command[end - 1] == 'c' ? end + 1 : 0;
+}
+
 void process_command(const struct process *process, char *text, size_t size, size_t columns)
 {
+	enum { SHELL_COLUMNS = 24, QUOTES = 2 };
 	const char *command = process->command;
-	char line[PROCESS_COMMAND];
-	size_t length = process->command_length, start = 0;
+	char line[PROCESS_COMMAND + QUOTES];
+	size_t length = process->command_length, start = 0, used = 0, string, end;
 
 	while (length > 0 && command[length - 1] == '\0')
 		length--;
 	for (size_t i = 0; i + 1 < length && command[i] != '\0'; i++)
 		if (command[i] == '/' && command[i + 1] != '\0')
-			start = i + 1; /* behind the program's directory */
-	for (size_t i = start; i < length; i++)
-		line[i - start] = command[i] == '\0' ? ' ' : command[i];
-	text_printable(text, size, line, length - start, columns);
+			start = i + 1; /* after the program's directory */
+	string = shell_string(command, length, start);
+	end = string == 0 ? 0 : string + strnlen(command + string, length - string);
+	if (string > 0 && columns < SHELL_COLUMNS && length + QUOTES - start > columns)
+		start = string;
+	for (size_t i = start; i < length; i++) {
+		if (i == string && string > 0)
+			line[used++] = '\'';
+		line[used++] = command[i] == '\0' ? ' ' : command[i];
+		if (i + 1 == end)
+			line[used++] = '\'';
+	}
+	text_printable(text, size, line, used, columns);
 }
 
 bool process_directory(pid_t pid, char *text, size_t size)
@@ -332,7 +413,7 @@ int pidfd_queue(int fd, int signo, int value)
 	return (int)syscall(SYS_pidfd_send_signal, fd, signo, &info, 0);
 }
 
-/* How waitpid(2) sees it, in waitid(2)'s words. */
+/* Translate waitpid(2)'s STATUS into what waitid(2) returns. */
 static void describe_status(siginfo_t *info, pid_t child, int status)
 {
 	info->si_pid = child;
@@ -351,7 +432,7 @@ static void describe_status(siginfo_t *info, pid_t child, int status)
 	}
 }
 
-COLD static int wait_without_waitid(pid_t child, siginfo_t *info, int options)
+static int wait_without_waitid(pid_t child, siginfo_t *info, int options)
 {
 	int status, flags = options & (WNOHANG | WCONTINUED);
 	pid_t got;

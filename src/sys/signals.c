@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "sys/files.h"
 #include "sys/process.h"
 #include "sys/signals.h"
+#include "sys/waiting.h"
 
 sigset_t signals_only(int signo)
 {
@@ -26,6 +26,16 @@ sigset_t signals_only(int signo)
 	sigemptyset(&set);
 	sigaddset(&set, signo);
 	return set;
+}
+
+const int ending_signals[ENDING_SIGNALS] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+bool is_ending_signal(int signo)
+{
+	for (int i = 0; i < ENDING_SIGNALS; i++)
+		if (ending_signals[i] == signo)
+			return true;
+	return false;
 }
 
 void signals_block_all(sigset_t *before)
@@ -59,7 +69,7 @@ int signals_free_thread(pthread_t *thread, void *(*main)(void *), void *argument
 
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, (size_t)256 * 1024);
-	signals_block_all(&before); /* what the thread inherits */
+	signals_block_all(&before); /* the thread inherits the mask */
 	if (thread == NULL)
 		pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
 	errnum = pthread_create(thread == NULL ? &detached : thread, &small, main, argument);
@@ -78,7 +88,7 @@ static volatile sig_atomic_t pause_ms;
 static struct sigaction old_action;
 static sigset_t old_mask;
 
-/* It fires again by itself, should wakeup_fire() not be able to set it. */
+/* The interval is for the case that wakeup_fire() cannot set the timer again. */
 static int fire_after(int64_t after)
 {
 	struct itimerspec when = {
@@ -89,8 +99,8 @@ static int fire_after(int64_t after)
 	return timer_settime(timer, 0, &when, NULL);
 }
 
-/* The delivery interrupts the call.  The pause doubles: at a constant pace, a process that is
- * traced, or that hardly runs, would do nothing but handle the signal. */
+/* The signal's delivery interrupts the call.  The pause doubles: at a constant pace, a process that
+ * is traced, or hardly gets the processor, would only handle signals. */
 static void wakeup_fire(int signo)
 {
 	int saved = errno, ms = pause_ms;
@@ -106,7 +116,7 @@ static void wakeup_fire(int signo)
 int wakeup_set(int64_t after, struct error *error)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = WAKEUP_SIGNAL};
-	/* no SA_RESTART: calls must return */
+	/* without SA_RESTART: calls must return */
 	struct sigaction action = {.sa_handler = wakeup_fire};
 	sigset_t only_wakeup = signals_only(WAKEUP_SIGNAL);
 
@@ -129,8 +139,8 @@ int wakeup_set(int64_t after, struct error *error)
 	return -1;
 }
 
-/* A signal that is pending then was delivered to wakeup_fire() before the timer was gone: none
- * reaches the command. */
+/* A signal that is still pending is delivered to wakeup_fire() before the disposition is restored:
+ * none reaches the command. */
 void wakeup_off(void)
 {
 	if (!ticking)
@@ -143,16 +153,17 @@ void wakeup_off(void)
 
 /* ---- the parent ---- */
 
-static pid_t parent;   /* 0: in another PID namespace: its end cannot be seen otherwise */
-static pid_t watching; /* this process; 0: parent_watch() has not been called */
-/* The parent has not started this process: a pidfd, or -1; a thread waits for its end. */
-static int parent_pidfd = -1;
+static pid_t parent;   /* 0: in another PID namespace, where its end cannot be seen otherwise */
+static pid_t watching; /* this process, if it has called parent_watch(); 0: it has not */
+/* If the parent did not start this process, a thread waits for its end. */
+static struct watched afar = {.pidfd = -1};
 static bool from_afar;
 static atomic_bool afar_ended;
 static pid_t parent_thread; /* thread_of_parent() */
-/* A stopped process acts on SIGCONT, and on no other signal but KILL.  It comes from others, too,
- * and from the kernel also when only the thread of the parent ends that started this process: the
- * parent's PID tells.  Where that cannot be seen, it has to be a signal that nobody else sends. */
+/* A stopped process acts on SIGCONT, and on no other signal but KILL.  SIGCONT may come from
+ * anyone, and from the kernel also when only the thread of the parent ends that started this
+ * process: check the parent's PID.  Where that cannot be seen, use a signal that nobody else
+ * sends. */
 #define PARENT_SIGNAL (parent == 0 ? SIGPWR : SIGCONT)
 
 bool signal_has_mark(const siginfo_t *info, enum signal_mark mark)
@@ -169,7 +180,7 @@ bool parent_ended_by(int signo)
 	return parent == 0 || getppid() != parent;
 }
 
-/* Is this process a child of thread TID of the parent?  false where the kernel does not tell. */
+/* Is this process a child of thread TID of the parent?  false if the kernel does not say. */
 static bool is_started_by(const char *tid)
 {
 	char path[80], text[4096], *rest = text, *word;
@@ -183,8 +194,8 @@ static bool is_started_by(const char *tid)
 	return false;
 }
 
-/* The thread of the parent that has started this process, or has inherited it from such a thread;
- * 0: not known, or the only one. */
+/* The parent's thread that started this process, or inherited it from such a thread; 0: unknown, or
+ * the only one. */
 static pid_t thread_of_parent(void)
 {
 	char path[40];
@@ -214,11 +225,9 @@ static bool thread_has_ended(pid_t thread)
 	return stat(path, &task) != 0;
 }
 
-/* The kernel sends the signal a moment before the thread is gone. */
+/* The kernel sends the signal shortly before the thread is gone. */
 bool parent_lost_thread(const siginfo_t *info)
 {
-	const struct timespec till_gone = {0, 2 * MILLISECOND};
-
 	if (watching == 0 || watching != getpid() || parent_thread == 0 ||
 	    info->si_code != SI_USER || info->si_pid != parent)
 		return false;
@@ -227,7 +236,7 @@ bool parent_lost_thread(const siginfo_t *info)
 			parent_thread = thread_of_parent();
 			return true;
 		}
-		nanosleep(&till_gone, NULL);
+		nap(2 * MILLISECOND);
 	}
 	return false;
 }
@@ -240,23 +249,18 @@ static void end_with_parent(int signo)
 	_exit(128 + SIGTERM); /* process 1 of a container */
 }
 
-/* Can it be seen, and has it ended? */
-static bool has_ended_afar(void)
-{
-	struct pollfd end = {parent_pidfd, POLLIN, 0};
-
-	if (parent_pidfd >= 0)
-		return poll(&end, 1, 0) > 0;
-	return kill(parent, 0) != 0 && errno == ESRCH;
-}
-
+/* If the end cannot be waited for, it counts as ended: the command must not outlive it. */
 static void *wait_afar(void *unused)
 {
-	struct pollfd end = {parent_pidfd, POLLIN, 0};
+	struct pollfd end = {afar.pidfd, POLLIN, 0};
 
 	(void)unused;
-	while (!has_ended_afar())
-		poll(&end, 1, parent_pidfd >= 0 ? -1 : 1000);
+	while (!watched_ended(&afar))
+		if (poll_until(&end, 1, watched_next_look(&afar)) < 0) {
+			complain("--die-with-parent: cannot wait for the end of process %ld: %s",
+			    (long)afar.pid, strerror(errno));
+			break;
+		}
 	atomic_store(&afar_ended, true);
 	kill(getpid(), SIGCONT);
 	return NULL;
@@ -285,10 +289,7 @@ enum parent_state parent_watch(pid_t pid)
 	sigaction(PARENT_SIGNAL, &action, NULL);
 	sigprocmask(SIG_UNBLOCK, &heeded, NULL);
 	if (from_afar) {
-		parent_pidfd = descriptor_above_standard(pidfd_of(parent));
-		if ((parent_pidfd < 0 && errno == ESRCH) || has_ended_afar())
-			return PARENT_ENDED;
-		return PARENT_WATCHED;
+		return watched_begin(&afar, parent) == 0 ? PARENT_WATCHED : PARENT_ENDED;
 	}
 	if (prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL) != 0)
 		return PARENT_UNSEEN;

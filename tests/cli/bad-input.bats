@@ -28,34 +28,34 @@ with_mount() {
 	usage Z -nZ l touch ran
 }
 
-@test "an option that is not there, in a bundle behind another one: that one is named" {
+@test "an unknown option after another in a bundle is the one that is named" {
 	usage "-Z: " --verbose -nZ l touch ran
 	usage "-Z: " --verbose -Zn l touch ran
 }
 
 @test "a long option that could be two: which ones" {
-	usage "--no: could be --no-fork or --nonblock or --nonblocking" --no l touch ran
-	usage "--st=3: could be --stale or --start or --status-fd" --st=3 l touch ran
+	usage "--no: ambiguous: --no-fork or --nonblock or --nonblocking" --no l touch ran
+	usage "--st=3: ambiguous: --stale or --start or --status-fd" --st=3 l touch ran
 }
 
 @test "an option in the wrong place is not taken for a command, or for a lock" {
-	usage "-w: options stand before LOCK" l -w 5 touch ran
-	usage "--json: options stand before LOCK" --who l --json
-	usage "--: COMMAND is missing" l --
+	usage "-w: options must precede LOCK" l -w 5 touch ran
+	usage "--json: options must precede LOCK" --who l --json
+	usage "no command given after --" l --
 	expect_status 127 "$SEMLOCK" l -- -w
 	expect_status 127 "$SEMLOCK" --name=bats.$$ -- -w
 	expect_status 69 "$FLOCK" l -w 5 touch ran
 }
 
 @test "an empty word, as a variable that is not set leaves it" {
-	usage "COMMAND is an empty word" l ''
-	usage "COMMAND is an empty word" --name=bats.$$ ''
-	usage "LOCK is an empty word" '' touch ran
-	usage "LOCK is an empty word" -f '' l touch ran
-	usage "LOCK is an empty word" --who ''
-	usage "LOCK is an empty word" --who l ''
-	usage "LOCK is an empty word" ''
-	usage "LOCK is an empty word" -f l ''
+	usage "COMMAND is empty (unset variable?)" l ''
+	usage "COMMAND is empty (unset variable?)" --name=bats.$$ ''
+	usage "LOCK is empty (unset variable?)" '' touch ran
+	usage "LOCK is empty (unset variable?)" -f '' l touch ran
+	usage "LOCK is empty (unset variable?)" --who ''
+	usage "LOCK is empty (unset variable?)" --who l ''
+	usage "LOCK is empty (unset variable?)" ''
+	usage "LOCK is empty (unset variable?)" -f l ''
 	expect_status 69 "$FLOCK" l ''
 	rm l
 }
@@ -63,11 +63,11 @@ with_mount() {
 @test "a name that ends in a slash is a directory's" {
 	ln -s nowhere/ link
 	for name in d/ d// link; do
-		refused 66 "$name: there is no such directory, and its name ends in a slash" "$SEMLOCK" $name touch ran
+		refused 66 "$name: no such directory (its name ends in a slash)" "$SEMLOCK" $name touch ran
 	done
 	mkdir d
 	expect_status 0 "$SEMLOCK" d/ true
-	refused 66 "d/x/: there is no such directory, and its name ends in a slash" "$SEMLOCK" d/x/ touch ran
+	refused 66 "d/x/: no such directory (its name ends in a slash)" "$SEMLOCK" d/x/ touch ran
 	[ ! -e ran ]
 }
 
@@ -101,8 +101,8 @@ with_mount() {
 		usage "$url: the port in the URL must be a number from 1 to 65535" -n $url touch ran
 		usage "$url: the port in the URL must be a number from 1 to 65535" --who $url
 	done
-	usage "the host in the URL makes no sense" -n etcd://:2379/l touch ran
-	usage "an IPv6 address stands in brackets: [::1]" -n etcd://::1/l touch ran
+	usage "invalid host in the URL" -n etcd://:2379/l touch ran
+	usage "an IPv6 address needs brackets: [::1]" -n etcd://::1/l touch ran
 	usage "it must end in the lock's name" -n etcd://127.0.0.1 touch ran
 	usage "a password in a URL can be read by everybody" -n etcd://a:b@127.0.0.1/l touch ran
 }
@@ -110,7 +110,7 @@ with_mount() {
 @test "an option without its argument, and one with an argument that takes none" {
 	usage w -w
 	usage timeout --timeout
-	usage "--shared=yes: this option takes no value" --shared=yes l touch ran
+	usage "--shared=yes: option takes no argument" --shared=yes l touch ran
 }
 
 @test "numbers that are none, or out of range" {
@@ -124,12 +124,12 @@ with_mount() {
 
 @test "a lease that is too short" {
 	for url in etcd://127.0.0.1:1/l ftp://127.0.0.1:1/l; do
-		usage "--ttl: a lease lasts 2 seconds at least" --ttl 1.9 $url touch ran
+		usage "--ttl: a lease lasts at least 2 seconds" --ttl 1.9 $url touch ran
 	done
 }
 
 @test "without LOCK, COMMAND or the string of -c semlock says what is missing" {
-	usage "what to lock is missing"
+	usage "no LOCK given"
 	refused 64 '' "$SEMLOCK" -n
 	usage l l
 	usage c l -c
@@ -150,16 +150,16 @@ with_mount() {
 	refused 64 "directory: --rm removes only regular files" "$SEMLOCK" --rm directory touch ran
 	[ -d directory ]
 	exec {fd}>l
-	refused 64 "--rm: a descriptor says nothing of the file's name" "$SEMLOCK" --rm --fd $fd touch ran
-	refused 64 "--mode: there is no file to create" "$SEMLOCK" --mode 600 --fd $fd touch ran
+	refused 64 "--rm: the name of a descriptor's file is not known" "$SEMLOCK" --rm --fd $fd touch ran
+	refused 64 "--mode: with a descriptor, no file is created" "$SEMLOCK" --mode 600 --fd $fd touch ran
 	exec {fd}>&-
 	[ ! -e ran ]
 }
 
 @test "a socket is nothing to lock: 66" {
 	python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
-	refused 66 "socket: is a socket" "$SEMLOCK" socket touch ran
-	refused 66 "socket: is a socket" "$SEMLOCK" -m posix socket touch ran
+	refused 66 "socket: cannot lock a socket" "$SEMLOCK" socket touch ran
+	refused 66 "socket: cannot lock a socket" "$SEMLOCK" -m posix socket touch ran
 	[ ! -e ran ]
 }
 
@@ -167,9 +167,9 @@ with_mount() {
 	usage x --fcntl --start x l touch ran
 	usage -1 --fcntl --start -1 l touch ran
 	usage abc --fcntl --length abc l touch ran
-	usage "the limit, which is 2305843009213693951" --start 2E l touch ran
-	usage "the limit, which is 9223372036854775807" --length 8E l touch ran
-	usage "no file has so many bytes" --start 1 --length 9223372036854775807 l touch ran
+	usage "exceeds the limit of 2305843009213693951" --start 2E l touch ran
+	usage "exceeds the limit of 9223372036854775807" --length 8E l touch ran
+	usage "exceed the largest file size" --start 1 --length 9223372036854775807 l touch ran
 	for range in "--start 2305843009213693951" "--length 9223372036854775807" "--start 1 --length 7E"; do
 		# shellcheck disable=SC2086 # words
 		expect_status 3 "$SEMLOCK" $range l sh -c 'exit 3'
@@ -186,19 +186,19 @@ with_mount() {
 @test "a descriptor that is not open, and what is none" {
 	refused 65 "77: this descriptor is not open" "$SEMLOCK" 77
 	refused 65 "77: this descriptor is not open" "$SEMLOCK" --fd 77 touch ran
-	refused 65 "hand it on with 77>&77 behind the command" "$SEMLOCK" 77
+	refused 65 "pass it on with 77>&77 after the command" "$SEMLOCK" 77
 	usage "--status-fd 77: this descriptor is not open" --status-fd 77 l touch ran
-	usage "--status-fd x: not a descriptor number" --status-fd x l touch ran
-	usage "--fd x: not a descriptor number" --fd x touch ran
-	usage "-u x: not a descriptor number" -u x
-	usage "what to run is missing after 8x" 8x
-	usage "what to run is missing after l" -m rename --init l
-	usage "FD 99999999999: not a descriptor number" 99999999999
+	usage "--status-fd x: invalid descriptor number" --status-fd x l touch ran
+	usage "--fd x: invalid descriptor number" --fd x touch ran
+	usage "-u x: invalid descriptor number" -u x
+	usage "no command given after 8x" 8x
+	usage "no command given after l" -m rename --init l
+	usage "FD 99999999999: invalid descriptor number" 99999999999
 }
 
 @test "a directory that is not there" {
-	refused 66 "/nonexist/x: cannot create: its directory is not there" "$SEMLOCK" /nonexist/x touch ran
-	[[ $err == *"its directory is not there" ]] || complain "$err"
+	refused 66 "/nonexist/x: cannot create: its directory does not exist" "$SEMLOCK" /nonexist/x touch ran
+	[[ $err == *"its directory does not exist" ]] || complain "$err"
 	refused 66 missing/l "$SEMLOCK" missing/l touch ran
 	: >plain
 	refused 66 plain/l "$SEMLOCK" plain/l touch ran
@@ -206,11 +206,11 @@ with_mount() {
 	[ ! -e missing ]
 }
 
-@test "a descriptor's name that is none, and a working directory that has been removed" {
-	refused 66 "/dev/fd/77: is not there, and no file can be made in its directory" "$SEMLOCK" /dev/fd/77 touch ran
+@test "a bad name for a descriptor, or a removed working directory, is reported" {
+	refused 66 "/dev/fd/77: does not exist, and no file can be created in its directory" "$SEMLOCK" /dev/fd/77 touch ran
 	mkdir gone
 	said=$(cd gone && rmdir ../gone && "$SEMLOCK" l true 2>&1) && complain "locked"
-	[ "$said" = "semlock: l: is not there, and no file can be made in its directory" ] || complain "$said"
+	[ "$said" = "semlock: l: does not exist, and no file can be created in its directory" ] || complain "$said"
 }
 
 @test "a name that is too long" {
@@ -232,7 +232,7 @@ with_mount() {
 
 @test "a token beside which no name has room" {
 	token=$(printf '%0245d' 0)
-	refused 66 "cannot have a name beside it: File name too long" "$SEMLOCK" -m rename --init "$token" touch ran
+	refused 66 "cannot add .held to its name: File name too long" "$SEMLOCK" -m rename --init "$token" touch ran
 	[ ! -e ran ] && [ ! -e "$token" ]
 }
 
@@ -260,7 +260,7 @@ with_mount() {
 	[ ! -e ran ]
 }
 
-@test "no file may have a byte (ulimit -f 0): 73 for a lock that is written, and no trouble for others" {
+@test "with ulimit -f 0, a lock that is written fails with 73; others work" {
 	for method in excl link mkdir; do
 		status=0
 		said=$(ulimit -f 0; "$SEMLOCK" -m $method l touch ran 2>&1) || status=$?
@@ -284,7 +284,7 @@ with_mount() {
 	[ ! -e ran ]
 }
 
-@test "a read-only file system: 73 for a lock that is not there, and one that is there is locked" {
+@test "on a read-only file system existing locks work; new ones fail with 73" {
 	namespaces -m
 	refused 73 mnt/l with_mount ro "$SEMLOCK" mnt/l touch ran
 	[ ! -e ran ]

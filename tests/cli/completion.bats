@@ -19,8 +19,21 @@ prepare() {
 	mkdir helpers
 	touch helpers/semlock-locksmith-{ftp,ftps,zoo+1}
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers PATH=$PWD/bin:$PATH
+	export ZSH_DUMP=$BATS_FILE_TMPDIR/zsh.dump
+	few_commands
 	lines=() wanted=()
 	sed -n 's/^OPTION([A-Z_]*, "\([a-zA-Z]*\)", "\([a-z -]*\)", "\([^"]*\)",.*/\3|\1|\2/p' "$SOURCE/src/cli/options.def" >table
+}
+
+# few_commands: $few is the PATH of the shells, which list all commands there for each line: themselves, what the completions
+# call, and what the lines have for a command.
+few_commands() {
+	local command
+	few=$PWD/bin:$PWD/few
+	mkdir few
+	for command in bash fish zsh awk cat env false grep head id ls mv rm sed sh sort stat tr uname; do
+		! command -v "$command" >/dev/null || ln -s "$(command -v "$command")" few/
+	done
 }
 
 # The long options of semlock that take an argument as $1 says (required, optional, no).
@@ -47,7 +60,7 @@ completed() {
 	local shell=$1 file
 	shift
 	file=$(echo "$SOURCE/contrib/completion/$shell"/*)
-	FILE=$file capture /usr/bin/python3 "$SOURCE/tests/lib/completion.py" "$shell" "$@"
+	FILE=$file capture env PATH="$few" /usr/bin/python3 "$SOURCE/tests/lib/completion.py" "$shell" "$@"
 	[ "$status" -eq 0 ] || complain "$shell: $err" || return
 	ways=$(sed 's/^--[a-z-]*=\(.\)/\1/; s/\([^=]\)=$/\1/; /^$/d' <<<"$out")
 }
@@ -94,7 +107,7 @@ all_complete() {
 }
 
 # An option without a value is followed by LOCK and COMMAND, the others by a value first.
-@test "every shell knows which options take a value: the command behind them is completed" {
+@test "every shell completes the command after an option and its value" {
 	set --
 	for option in $(long no) $(long optional) $(short no); do
 		case $option in
@@ -133,28 +146,35 @@ all_complete() {
 	all_complete
 }
 
-# sees SHELL LINE WORD...: at a terminal, after twice the tabulator, a person sees these words.
-sees() {
-	local shell=$1 line=$2 file
-	shift 2
+# seen_by SHELL LINE...: what a person sees at a terminal, after twice the tabulator behind each LINE, is in ${seen[@]}
+seen_by() {
+	local shell=$1 file
+	shift
 	file=$(echo "$SOURCE/contrib/completion/$shell"/*)
-	FILE=$file expect_status 0 /usr/bin/python3 "$SOURCE/tests/lib/completion.py" --seen "$shell" "$line" || return
-	for word; do
-		grep -qxF -- "$word" <<<"$out" || complain "$shell: $line: no $word in" "$out" || return
-	done
+	FILE=$file expect_status 0 env PATH="$few" /usr/bin/python3 "$SOURCE/tests/lib/completion.py" --seen "$shell" "$@" || return
+	out=$'\n'$out$'\n'
+	mapfile -t -d $'\1' seen <<<"${out//$'\n'==$'\n'/$'\n\1'}"
 }
 
-@test "a person at a terminal sees schemes and files whole, and the signals that semlock takes, and no others" {
+# sees TEXT WORD...: these words are in TEXT
+sees() {
+	local text=$'\n'$1$'\n' word
+	shift
+	for word; do [[ $text == *$'\n'"$word"$'\n'* ]] || complain "$shell: no $word in" "$text" || return; done
+}
+
+@test "at a terminal, completion shows whole schemes and files, valid signals" {
 	signals=$("$SEMLOCK" --help | sed -n 's/^SIG: //p')
 	[ "$(wc -w <<<"$signals")" -ge 14 ]
 	mkdir subdir
 	for shell in $SHELLS; do
-		sees "$shell" "semlock " ftp:// ftps:// zoo+1:// a.lock subdir/
-		if grep -qx / <<<"$out"; then complain "$shell: a bare slash: $out"; fi
-		for line in "semlock --signal " "semlock --replace="; do
+		seen_by "$shell" "semlock " "semlock --signal " "semlock --replace="
+		sees "${seen[0]}" ftp:// ftps:// zoo+1:// a.lock subdir/
+		if grep -qx / <<<"${seen[0]}"; then complain "$shell: a bare slash: ${seen[0]}"; fi
+		for text in "${seen[1]}" "${seen[2]}"; do
 			# shellcheck disable=SC2086 # words
-			sees "$shell" "$line" $signals
-			if grep -qxE 'SEGV|CHLD|RTMIN.*|SIG[A-Z].*|a.lock' <<<"$out"; then complain "$shell: $line: $out"; fi
+			sees "$text" $signals
+			if grep -qxE 'SEGV|CHLD|RTMIN.*|SIG[A-Z].*|a.lock' <<<"$text"; then complain "$shell: $text"; fi
 		done
 	done
 }
@@ -168,6 +188,17 @@ sees() {
 	completes "semlock --on-lost w" warn
 	completes "semlock --name=bats-n" bats-nightly
 	all_complete
+}
+
+@test "the IDs of holds, after --release and --resume" {
+	expect_status 0 "$SEMLOCK" --hold=$$ --detach --note='"id": "1-1-deadbeef"' -w 1 a.lock
+	id=${out#OK id=}
+	completes "semlock --release=${id%-*}" "$id"
+	completes "semlock --resume ${id%-*}" "$id"
+	all_complete
+	completed bash "semlock --release="
+	! grep -q deadbeef <<<"$out" || complain "$out"
+	expect_status 0 "$SEMLOCK" --release="$id" a.lock
 }
 
 @test "a file's name is never run, and another user's directory not looked into" {
@@ -197,6 +228,9 @@ sees() {
 	completes "semlock --hold a." a.lock
 	completes "semlock --held a." a.lock
 	completes "semlock --held a.lock a." a.lock
+	completes "semlock --hold=1 --detach a." a.lock
+	completes "semlock --hold=1 --detach --keep-place a." a.lock
+	completes "semlock --json --who a." a.lock
 	all_complete
 }
 
@@ -212,7 +246,7 @@ sees() {
 	all_complete
 }
 
-@test "fish before 3.2 completes options, methods, files and commands, among others" {
+@test "fish before 3.2 completes options, methods, files and commands" {
 	[ -n "${OLD_FISH-}" ] || skip "$(fish --version) has the tests of all shells"
 	completed fish "semlock -" "semlock -n a." "semlock -n --method=ex" "semlock a.lock fals"
 	for way in --who --wait -j a.lock excl false; do

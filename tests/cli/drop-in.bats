@@ -63,7 +63,7 @@ named_flock() {
 	all 65 77
 }
 
-@test "the messages of the name flock name flock, and a descriptor that is not open in flock(1)'s words" {
+@test "invoked as flock, messages begin with flock:, as those of flock(1) do" {
 	bad="Bad file descriptor"
 	for program in "${flocks[@]}"; do
 		expect_status 65 "$program" 77
@@ -79,7 +79,7 @@ named_flock() {
 }
 
 # util-linux's own test flock/close, of a flock that has --fd; the system's flock may have none.
-@test "-o closes the descriptor of --fd for the command, and without it the command has it" {
+@test "-o closes the descriptor of --fd for the command, which else inherits it" {
 	exec 9<>l
 	expect_status 65 "$FLOCK" --exclusive --close --fd 9 --command "$FLOCK --exclusive --nonblock --fd 9 true"
 	[ "$err" = "flock: 9: Bad file descriptor" ] || complain "$err"
@@ -90,7 +90,7 @@ named_flock() {
 }
 
 # util-linux's own test flock/range-lock, of a flock that has --start.
-@test "--start and --length with --no-fork lock these bytes of a directory, shared" {
+@test "--start and --length with --no-fork lock bytes of a directory, shared" {
 	fifos holder
 	start holder "$FLOCK" --shared --fcntl --start 1 --length 2 --no-fork . -c "exec '$PROBE' hold holder.up holder.down"
 	ready holder
@@ -113,7 +113,7 @@ named_flock() {
 @test "a file that cannot be opened is refused with 66" {
 	all 66 /nonexist/x true
 	named_flock 66 '' true
-	refused 64 "empty word" "$SEMLOCK" '' true
+	refused 64 "LOCK is empty" "$SEMLOCK" '' true
 }
 
 @test "-w takes fractions and exponents, and refuses words and nothing" {
@@ -144,7 +144,7 @@ named_flock() {
 	let_go
 }
 
-@test "a number may have blanks and a plus before it, as wc(1) prints it, and nothing behind it" {
+@test "a number may have leading blanks and a plus, as wc(1) prints it" {
 	exec 5>>fd
 	for number in ' 5' '+5' '  +5' $'\t5' 05; do
 		all 0 -w "$number" l true
@@ -224,11 +224,11 @@ waits_in_vain() {
 	grep -c "^semlock: l: waiting: held by" <<<"$err" | grep -qx 1
 }
 
-@test "busy and --verbose: 1 and a line on standard error; of a wait, also when it begins" {
+@test "busy with --verbose gives 1 and a line; a wait prints one when it begins" {
 	hold_lock l
 	refused 1 l "$SEMLOCK" --verbose -n l true
 	with_room waits_in_vain
-	grep -c "^semlock: l: held by .*; the time is up$" <<<"$err" | grep -qx 1
+	grep -c "^semlock: l: held by .*; the time is up; semlock --who l says more$" <<<"$err" | grep -qx 1
 	[ "$(wc -l <<<"$err")" -eq 2 ]
 	for program in "${flocks[@]}"; do
 		expect_status 1 "$program" --verbose -n l true
@@ -287,7 +287,7 @@ waits_in_vain() {
 	all 0 /dev/null true
 }
 
-@test "the command may wait for input through the lock of a terminal or another device" {
+@test "the command can read its input through the device that is the lock" {
 	for program in "${everyone[@]}"; do
 		expect_status 0 "$program" /dev/zero bash -c 'for fd in /proc/self/fd/*; do
 			[ "$(readlink "$fd")" != /dev/zero ] || grep -h ^flags: "/proc/self/fdinfo/${fd##*/}"; done'
@@ -296,7 +296,7 @@ waits_in_vain() {
 	done
 }
 
-@test "a file that one may only read is a lock; one that one may not read is refused with 66" {
+@test "a file that is only readable can be locked; an unreadable one gives 66" {
 	: >readable
 	: >unreadable
 	chmod 444 readable
@@ -342,8 +342,8 @@ waits_in_vain() {
 }
 
 @test "a word behind the file is the command's, not an option" {
-	refused 64 "options stand before LOCK" "$SEMLOCK" l -n true
-	refused 64 "COMMAND is an empty word" "$SEMLOCK" l ''
+	refused 64 "options must precede LOCK" "$SEMLOCK" l -n true
+	refused 64 "COMMAND is empty (unset variable?)" "$SEMLOCK" l ''
 	named_flock 69 l -n true
 	all 0 -- l true
 	for program in "${everyone[@]}"; do
@@ -369,7 +369,7 @@ waits_in_vain() {
 	let_go
 }
 
-@test "-o, --close, -F and --no-fork are known, together they are refused with 64" {
+@test "-o and -F, short and long, are known, and refused together with 64" {
 	all 4 -o l sh -c 'exit 4'
 	all 4 --close l sh -c 'exit 4'
 	all 4 -F l sh -c 'exit 4'

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The program does what the manual and --help say.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/demo
 
 prepare() {
 	PAGES=$(echo "$SOURCE"/man/semlock*.[17])
@@ -62,11 +63,23 @@ same() {
 	same "short options" help manual
 }
 
-@test "--help fits on a screen of 66 lines and 80 columns" {
+@test "--help has one option a line, and fits on two screens of 80 columns" {
 	"$SEMLOCK" --help >help
-	[ "$(wc -l <help)" -le 66 ] || complain "$(wc -l <help) lines"
+	[ "$(grep -cE '^ +-' help)" -eq "$(grep -c '^OPTION(' "$SOURCE/src/cli/options.def")" ] || complain "$(cat help)" || return
+	grep -E '^ +-' help | grep -vE '^ +(-.(, )?)*--[^ ]+(, --[^ ]+)*( STRING)?  +[^ ]' >odd || true
+	[ ! -s odd ] || complain "$(cat odd)" || return
+	[ "$(wc -l <help)" -le 100 ] || complain "$(wc -l <help) lines" || return
 	awk 'length > 80' help >wide
 	[ ! -s wide ] || complain "$(cat wide)"
+}
+
+@test "--help ends with three examples, which work" {
+	"$SEMLOCK" --help | tail -n 3 | sed -n "s,^  \(semlock .*[^ ]\)   *.*,\1,p" | locks_here >examples
+	[ "$(wc -l <examples)" -eq 3 ] || complain "$(cat examples)" || return
+	PATH=$PWD/bin:$PATH
+	while read -r example; do
+		expect_status 0 sh -c "$example" </dev/null || return
+	done <examples
 }
 
 @test "every option in --help is known to the program" {
@@ -94,7 +107,7 @@ same() {
 	same "exit statuses" header manual
 }
 
-@test "the table of methods in the manual: those of --help, with the options that each honours" {
+@test "the table of methods matches --help and the options that each honours" {
 	"$SEMLOCK" --help | sed -n 's/; made of files://; s/^METHOD: //p' | tr ' ' '\n' | sort >help
 	words semlock-methods.7 | awk -F'\t' 'NF > 4 && $2 ~ /^(yes|no)$/' >table
 	cut -f1 table | sort >manual
@@ -250,26 +263,18 @@ tested() {
 	[ -s "$SOURCE/tests/$1.bats" ]
 }
 
-# examples PAGE: its blocks between .EX and .EE, as files example.1, example.2, ...  In them this directory
-# stands for /tmp and /run, and NAME.lock for --name=NAME; semlock and the commands are found in bin, and the
-# helper of a lock on a server is contrib/locksmith-demo.
+# examples PAGE: its blocks between .EX and .EE, as files example.1, example.2, ...  Their locks are in this directory;
+# semlock and the commands are found in bin, and the helper of a lock on a server is contrib/locksmith-demo.
 examples() {
 	rm -f example.*
-	words "$1" | awk '/^\.EE/ { inside = 0 } inside { print > ("example." n) } /^\.EX/ { inside = 1; n++ }'
-	sed -i -e "s|/tmp/|$PWD/|g; s|/run/|$PWD/|g; s|--name=\([a-z]*\)|$PWD/\1.lock|" -e 's|^[*0-9/]* [*] [*] [*] [*] *||' example.*
+	words "$1" | locks_here | awk '/^\.EE/ { inside = 0 } inside { print > ("example." n) } /^\.EX/ { inside = 1; n++ }'
 	[ "$(grep -c '^\.EX' "$SOURCE/man/$1")" -eq "$(find . -name 'example.*' | wc -l)" ]
-	mkdir -p data helpers
+	mkdir -p data
 	seq 3 >table
 	for name in bin/make-report bin/job job; do
-		printf '#!/bin/sh\nexit 0\n' >$name
-		chmod +x $name
+		program $name 'exit 0'
 	done
-	for scheme in etcd postgresql rediss s3 sftp ssh; do
-		printf '#!/bin/bash\nexec "%s" "${@:1:$#-1}" "demo://%s"\n' "$SOURCE/contrib/locksmith-demo" "$PWD/remote.lock" \
-			>helpers/semlock-locksmith-$scheme
-		chmod +x helpers/semlock-locksmith-$scheme
-	done
-	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
+	[ -d helpers ] || demo_helpers etcd postgresql rediss s3 sftp ssh
 	PATH=$PWD/bin:$PATH
 }
 
@@ -308,7 +313,7 @@ shown() {
 }
 
 @test "the options that exclude each other: each pair of the table is refused" {
-	words semlock.1 | sed -n '/^\.SS Options that exclude/,/^\.TE/p' | awk '/^l lw/ { inside = 1; next } /^\.TE/ { exit }
+	words semlock-scripting.7 | sed -n '/^\.SH OPTIONS THAT EXCLUDE/,/^\.TE/p' | awk '/^l lw/ { inside = 1; next } /^\.TE/ { exit }
 		inside { gsub(/T[{}]/, ""); printf "%s%s", $0 !~ /\t/ ? " " : n++ ? "\n" : "", $0 } END { print "" }' >rows
 	[ "$(wc -l <rows)" -ge 10 ] || complain "$(cat rows)" || return
 	exec 8>descriptor
@@ -324,7 +329,7 @@ shown() {
 				[[ ${words[0]} ]] || words=("${words[@]:1}")
 				[[ ${words[-1]} ]] || unset 'words[-1]'
 				expect_status 64 "$SEMLOCK" "${words[@]}" "${lock[@]}" true || return
-				[[ $err != *"there is no such"* && $err != *argument* ]] || complain "$err" || return
+				[[ $err != *"unknown "* && $err != *"option "*argument* ]] || complain "$err" || return
 				pairs=$((pairs + 1))
 			done <<<"${right//, /$'\n'}"
 		done <<<"${left//, /$'\n'}"
@@ -338,22 +343,24 @@ shown() {
 	[ -e example.7 ]
 }
 
-@test "the example of semlock-scripting(7) works" {
-	run_examples semlock-scripting.7
+@test "the example of semlock-hold(7) works" {
+	run_examples semlock-hold.7
+	[ "$out" = "the lock is held" ] || complain "$out"
 }
 
 @test "the examples of semlock-faq(7) work" {
-	for name in bin/migrate bin/npm index migrate change-the-index; do
-		printf '#!/bin/sh\nexit 0\n' >$name
-		chmod +x $name
+	for name in index migrate; do
+		program $name 'exit 0'
 	done
 	git init -q . 2>/dev/null || mkdir .git
 	HOME=$PWD run_examples semlock-faq.7
 	[ "$(cat .daily)" = "$(date +%F)" ]
 }
 
-@test "the examples of semlock-servers(7) work, with an engine that needs no server" {
-	run_examples semlock-servers.7
+@test "the examples of servers' pages work, with an engine without a server" {
+	for page in servers etcd postgresql redis s3 ssh ftp; do
+		run_examples semlock-$page.7 || return
+	done
 }
 
 @test "the example of semlock-locksmith(7) works, with such an engine" {
@@ -403,7 +410,7 @@ shown() {
 	done
 }
 
-@test "semlock(1) is at most 430 lines, its examples begin before line 330, and no page is too wide" {
+@test "semlock(1) fits in 400 lines, examples in 300; no page is too wide" {
 	command -v groff >/dev/null || skip "no groff is here"
 	for page in $PAGES; do
 		GROFF_NO_SGR=1 groff -t -man -Tascii -rLL=78n "$page" 2>complaints | col -bx >shown
@@ -413,14 +420,52 @@ shown() {
 		! command -v mandoc >/dev/null || mandoc -Tascii -O width=80 "$page" | col -bx | awk 'length > 80' >wide
 		[ ! -s wide ] || complain "$page, by mandoc: $(cat wide)"
 		[[ $page == */semlock.1 ]] || continue
-		[ "$(wc -l <shown)" -le 430 ]
-		[ "$(grep -n '^EXAMPLES' shown | cut -d: -f1)" -lt 330 ]
+		[ "$(wc -l <shown)" -le 400 ] || complain "$(wc -l <shown) lines"
+		[ "$(grep -n '^EXAMPLES' shown | cut -d: -f1)" -lt 300 ]
 	done
 }
 
-@test "each page names the others, and there is no reference to a page that is not there" {
+@test "all pages but the engines' have at most 21,000 words together" {
+	command -v mandoc >/dev/null || skip "no mandoc on this machine"
 	for page in $PAGES; do
-		words "${page##*/}" | grep -oE '\bsemlock-[a-z]+ ?\([17]\)|^\.BR semlock-[a-z]+' | grep -oE 'semlock-[a-z]+' | sort -u |
+		is_engine "${page##*/}" || mandoc -Tascii "$page" | col -bx
+	done | wc -w >count
+	[ "$(cat count)" -le 21000 ] || complain "$(cat count) words"
+}
+
+# The words that an asker types, and the page whose NAME has to have them.
+@test "apropos finds the right page for cron, mutex, lease, PgBouncer, ..." {
+	command -v mapropos >/dev/null && command -v makewhatis >/dev/null || skip "no apropos of mandoc on this machine"
+	mkdir -p manual/man1 manual/man7
+	cp "$SOURCE"/man/*.1 manual/man1
+	cp "$SOURCE"/man/*.7 manual/man7
+	makewhatis manual
+	while read -r word page; do
+		mapropos -M manual "$word" >found || complain "$word: no page" || return
+		grep -qF "$page " found || complain "$word:" "$(cat found)" || return
+	done <<-'END'
+		cron semlock-recipes(7)
+		mutex semlock(1)
+		semaphore semlock(1)
+		lock semlock(1)
+		queue semlock(1)
+		lease semlock-servers(7)
+		distributed semlock-servers(7)
+		pgbouncer semlock-postgresql(7)
+		runner semlock-hold(7)
+		NFS semlock-methods(7)
+		metrics semlock-who(7)
+	END
+}
+
+# is_engine PAGE: it is about one engine, and comes with that one's helper
+is_engine() {
+	[ -d "$SOURCE/src/locksmith/$(basename "${1#semlock-}" .7)" ]
+}
+
+@test "each page of the manual names the others, and each reference exists" {
+	for page in $PAGES; do
+		words "${page##*/}" | grep -oE '\bsemlock-[a-z0-9]+ ?\([17]\)|^\.BR semlock-[a-z0-9]+' | grep -oE 'semlock-[a-z0-9]+' | sort -u |
 			while read -r name; do
 				[ -e "$SOURCE/man/$name.7" ] || [ -e "$SOURCE/man/$name.1" ] || [[ $name == semlock-locksmith* ]] || echo "$page: $name"
 			done
@@ -428,9 +473,14 @@ shown() {
 	[ ! -s missing ] || complain "$(cat missing)"
 	for page in $PAGES; do
 		name=${page##*/}
-		[ "$name" = semlock.1 ] || section semlock.1 'SEE ALSO' | grep -q "${name%.*}" || complain "semlock(1) does not name $name"
-		grep -q "man/$name" "$SOURCE/man/local.mk" || complain "man/local.mk does not name $name"
-		grep -q "/$name" "$SOURCE/contrib/packaging/debian/semlock.manpages" || complain "the package lacks $name"
+		package=semlock from=semlock.1
+		if is_engine "$name"; then
+			package=${name%.7} from=semlock-servers.7
+			package=semlock-locksmith-${package#semlock-}
+		fi
+		[ "$name" = semlock.1 ] || section $from 'SEE ALSO' | grep -q "${name%.*}" || complain "$from does not name $name" || return
+		grep -q "man/$name" "$SOURCE/man/local.mk" || complain "man/local.mk does not name $name" || return
+		grep -q "/$name" "$SOURCE/contrib/packaging/debian/$package.manpages" || complain "$package lacks $name" || return
 	done
 }
 

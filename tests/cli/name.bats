@@ -36,7 +36,7 @@ users() {
 	END
 }
 
-@test "the lock is a file of that name, root's in /run/semlock, any other user's in .local/state/semlock at home" {
+@test "--name: root's locks are in /run/semlock, others' in ~/.local/state" {
 	expect_status 0 "$SEMLOCK" --name "$NAME" sh -c 'echo "$SEMLOCK_LOCK"'
 	expect_out "$PLACE/$NAME"
 	[ -f "$PLACE/$NAME" ]
@@ -49,7 +49,7 @@ users() {
 	[ "$(stat -c %a:%u run/home/4242/.local/state/semlock)" = 700:4242 ]
 }
 
-@test "the umask does not close root's directory; no other user can take a lock in it" {
+@test "the umask does not close root's directory; other users cannot lock there" {
 	users
 	(umask 0077 && as_user 0 "$SEMLOCK" --name job true)
 	[ "$(stat -c %a run/semlock)" = 755 ]
@@ -68,7 +68,7 @@ users() {
 	let_go
 }
 
-@test "a login, cron, sudo and a service meet in one file, before and after logout" {
+@test "login, cron, sudo and a service use the same file, also after logout" {
 	mkdir -m 700 login
 	XDG_RUNTIME_DIR=$PWD/login XDG_STATE_HOME=$PWD/login HOME=$PWD hold_lock --name "$NAME"
 	rmdir login # as at logout: nothing may have been made in it
@@ -121,21 +121,21 @@ users() {
 	refused 64 --name "$SEMLOCK" --name "$NAME" --fd 8 true
 }
 
-@test "a user without a home, or with one that is not that user's: 66, and what to do" {
+@test "a user without a home, or with another user's, gets 66 and what to do" {
 	users
 	refused 66 "user 4243 has no home directory in the password database: name a file as LOCK instead" \
 		as_user 4243 "$SEMLOCK" --name job touch ran
 	refused 66 "the home directory /run/home/4244: No such file or directory: name a file as LOCK instead" \
 		as_user 4244 "$SEMLOCK" --name job touch ran
-	refused 66 "the home directory /run/home/4245 is not user 4245's alone: name a file as LOCK instead" \
+	refused 66 "the home directory /run/home/4245 is not owned by user 4245, or others may write to it: name a file as LOCK instead" \
 		as_user 4245 "$SEMLOCK" --name job touch ran
-	refused 66 "the home directory /run/home/4246 is not user 4246's alone: name a file as LOCK instead" \
+	refused 66 "the home directory /run/home/4246 is not owned by user 4246, or others may write to it: name a file as LOCK instead" \
 		as_user 4246 env HOME="/run/home/4242" "$SEMLOCK" --name job touch ran
 	refused 66 "name a file as LOCK instead" as_user 4243 "$SEMLOCK" --who --name job
 	[ ! -e ran ]
 }
 
-@test "uid 0 without being root, in a user namespace or under fakeroot: the user's own lock" {
+@test "uid 0 in a user namespace or under fakeroot uses the user's own lock" {
 	users
 	expect_status 0 as_user 4242 "$SEMLOCK" --name job sh -c 'echo "$SEMLOCK_LOCK"'
 	expect_out /run/home/4242/.local/state/semlock/job
@@ -184,18 +184,18 @@ users() {
 	chown -R 4242 run/home/4242 run/elsewhere
 	mkdir -m 777 run/home/4242/.local/state/semlock
 	chown 4242 run/home/4242/.local/state/semlock
-	refused 66 "not a directory of ours alone" as_user 4242 "$SEMLOCK" --name job touch ran
+	refused 66 "not trusted: the directory" as_user 4242 "$SEMLOCK" --name job touch ran
 	rmdir run/home/4242/.local/state/semlock
 	ln -s /run/elsewhere run/home/4242/.local/state/semlock
-	refused 66 "not a directory of ours alone" as_user 4242 "$SEMLOCK" --name job touch ran
+	refused 66 "not trusted: the directory" as_user 4242 "$SEMLOCK" --name job touch ran
 	mkdir run/semlock
 	chown 65534 run/semlock
-	refused 66 "not a directory of ours alone" as_user 0 "$SEMLOCK" --name job touch ran
+	refused 66 "not trusted: the directory" as_user 0 "$SEMLOCK" --name job touch ran
 	rmdir run/semlock
 	mkdir -m 775 run/semlock
-	refused 66 "not a directory of ours alone" as_user 0 "$SEMLOCK" --name job touch ran
+	refused 66 "not trusted: the directory" as_user 0 "$SEMLOCK" --name job touch ran
 	rmdir run/semlock
 	touch run/semlock
-	refused 66 "not a directory of ours alone" as_user 0 "$SEMLOCK" --name job touch ran
+	refused 66 "not trusted: the directory" as_user 0 "$SEMLOCK" --name job touch ran
 	[ -z "$(ls run/elsewhere)" ] && [ ! -e ran ]
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What README and HACKING say is so.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/demo
 
 prepare() {
 	export SEMLOCK
@@ -24,7 +25,7 @@ typical() {
 	sed -E 's/[0-9]+(:[0-9]+)*/0/g; s/\b(root|alice|nobody|[a-z]*)  +(exclusive|-) /USER \2 /; s/  +/ /g; s/ +$//'
 }
 
-@test "README shows what semlock prints: a refusal, the line of a waiter, the holder and two waiters" {
+@test "README shows what semlock prints for a refusal, a wait and --who" {
 	printf '#!/bin/sh\n' | tee backup >check
 	chmod +x backup check
 	mkfifo disk.img # cp waits for its end
@@ -40,7 +41,7 @@ typical() {
 	ended second 143
 	printf 'expect until\n' | "$PROBE" pty env TERM=vt100 sh -c "stty cols 120; exec '$SEMLOCK' -w 2 backup.lock ./backup" >line || true
 	sed -n 's/.*\(semlock: [^\r]*until [0-9:]*\).*/\1/p' line | head -n 1 >waiting
-	sed "s,$SEMLOCK,semlock,; s,backup.lock,/tmp/&,; s,disk.copy,/srv/disk.img," .err waiting seen | typical >printed
+	sed "s,$SEMLOCK,semlock,; s,backup.lock,/tmp/&,; s,disk.copy,/srv/disk.img,; s/; semlock --who .* says more$//" .err waiting seen | typical >printed
 	sed -n '/^    \$ /,/^$/p' "$SOURCE/README" | sed '/^    \$/d; s/^    //; /;$/{N;s/\n/ /}; /^$/d' | typical >shown
 	[ "$(wc -l <shown)" -eq 7 ] || complain "$(cat shown)" || return
 	diff shown printed || complain "README shows something else" || return
@@ -48,7 +49,7 @@ typical() {
 	ended holder 0
 }
 
-@test "contrib/compare in a tree where nothing is built says so, and does not wait" {
+@test "contrib/compare reports that nothing is built, and does not wait" {
 	SEMLOCK=$PWD/none expect_status 69 timeout "$PATIENCE" "$SOURCE/contrib/compare" semlock
 	grep -q "there is no $PWD/none" .err
 }
@@ -60,19 +61,12 @@ typical() {
 }
 
 @test "README's examples run, those of a server with an engine that needs none" {
-	printf '#!/bin/sh\nexit 0\n' >job
-	chmod +x job
+	program job 'exit 0'
 	for name in reader convert move backup bin/make-report; do cp job $name; done
 	mkdir data
-	mkdir helpers
-	for scheme in etcd postgresql; do
-		printf '#!/bin/bash\nexec "%s" "${@:1:$#-1}" "demo://%s"\n' "$SOURCE/contrib/locksmith-demo" "$PWD/remote.lock" \
-			>helpers/semlock-locksmith-$scheme
-		chmod +x helpers/semlock-locksmith-$scheme
-	done
-	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
+	demo_helpers etcd postgresql
 	sed -n 's/^    \(semlock [^ ]\|exec 8\)/\1/p; s,^    [*]/5 [* ]*,,p' "$SOURCE/README" |
-		sed "s,/tmp/,$PWD/,g; s,--name=\([a-z]*\),$PWD/\1.lock,; s,/nfs/jobs/,$PWD/nfs.,g; s/  *#.*//" >all
+		locks_here | sed "s/sleep 5/sleep .1/; s/  *#.*//" >all
 	grep -v -e --hold= -e --release= all >examples
 	[ "$(wc -l <examples)" -eq 7 ] || complain "$(cat examples)"
 	while read -r example; do
@@ -89,7 +83,7 @@ typical() {
 }
 
 # A file's name is a word with a slash that begins with a directory of the tree.
-@test "the files that README, HACKING, contrib/README and recipes/ARTICLES name are there" {
+@test "the files named in README, HACKING, contrib/README and ARTICLES exist" {
 	for page in README HACKING contrib/README contrib/recipes/ARTICLES; do
 		grep -oE '\b(contrib|tests|src|man)/[A-Za-z0-9_./-]*[A-Za-z0-9]' "$SOURCE/$page" | sort -u |
 			while read -r name; do
@@ -109,7 +103,7 @@ typical() {
 
 # The tables of recipes/ARTICLES name recipes/NAME; their last column names one test, or two, and a name may go on
 # in the next line.
-@test "what recipes/ARTICLES has for each program of the articles is there, and is run" {
+@test "what recipes/ARTICLES offers for each program of the articles is tested" {
 	cp "$SOURCE/contrib/recipes/ARTICLES" tables
 	grep -oE '\brecipes/[a-z-]+' tables | sort -u >recipes
 	[ "$(wc -l <recipes)" -ge 12 ]

@@ -44,6 +44,13 @@ command_lines() {
 		--hold=1 --detach --signal=INT L
 		--keep-place -w 1 L true
 		--hold=1 --detach --keep-place L
+		--hold=1 --detach --keep-place -w 1 --supersede L
+		--hold=1 --detach L true
+		--supersede --queue-max=1 L true
+		--supersede -n L true
+		--supersede --first L true
+		--supersede -f M L true
+		--supersede etcd://h/x true
 		--hold=1 --detach --keep-place -w 1 --replace L
 		--release=1 -n L
 		--resume=1 -s L
@@ -82,7 +89,7 @@ command_lines() {
 	END
 }
 
-@test "each row of rules.def is the message of a command line, and nothing is run or made" {
+@test "each row of rules.def refuses a command line, and nothing is run or made" {
 	exec 8<.
 	while read -r words; do
 		# shellcheck disable=SC2086 # words
@@ -92,7 +99,6 @@ command_lines() {
 		if [ -e L ] || [ -e ran ] || [ -e log ]; then complain "$words left something: $(ls)"; fi
 	done < <(command_lines)
 	exec 8<&-
-	[ "$(reasons | wc -l)" -ge 51 ] || complain "the rows of rules.def are not found: $(reasons)"
 	diff <(reasons | sort) <(sort seen) || complain "rules.def (<) and the messages (>) differ"
 }
 
@@ -103,7 +109,7 @@ command_lines() {
 	expect_status 0 "$SEMLOCK" -m excl -f L2 -s -x L true
 	expect_status 0 "$SEMLOCK" -j 2 -s -x L true
 	expect_status 0 "$SEMLOCK" --toggle --replace --older=1 L true
-	refused 64 "--older goes with --replace" "$SEMLOCK" --replace --toggle --older=1 L true
+	refused 64 "--older requires --replace" "$SEMLOCK" --replace --toggle --older=1 L true
 	exec 8>>L
 	expect_status 0 "$SEMLOCK" -u -x 8
 	expect_status 1 "$SEMLOCK" -n L true

@@ -49,12 +49,12 @@ machine() {
 # A sudo that runs what it is given, but makes no file of the system's.
 SUDO='[ "$1" != -n ] || shift; case $1 in sh) cat >/dev/null ;; rm) ;; *) exec "$@" ;; esac'
 
-@test "before it installs: how many packages, how much room, how long, and how to be rid of them" {
+@test "before installing: how many packages, how large, and how to remove them" {
 	machine "$SUDO"
 	expect_status 69 as_nobody "$SOURCE/contrib/install-packages" lint
 	grep -q 'with what they need, 3 packages: 26.1 MB to download, 1043 MB of disk, about 1 minute$' <<<"$err" ||
 		complain "$err" || return
-	grep -q 'to be rid of them all, as root: apt-get autoremove --purge cppcheck shellcheck$' <<<"$err" || complain "$err"
+	grep -q 'to remove them all again, as root: apt-get autoremove --purge cppcheck shellcheck$' <<<"$err" || complain "$err"
 }
 
 @test "without the rights: one sentence, with the line to ask for" {
@@ -66,7 +66,7 @@ SUDO='[ "$1" != -n ] || shift; case $1 in sh) cat >/dev/null ;; rm) ;; *) exec "
 }
 
 # As Ctrl-C or a supervisor ends it: the whole process group gets the signal, while packages are looked for.
-@test "contrib/check that is ended by a signal has its status, prints no error, and leaves nothing behind" {
+@test "contrib/check ended by a signal: its status, no error, nothing left" {
 	machine 'exit 1'
 	mkfifo never
 	printf '#!/bin/sh\n: >reached\nread -r _ <>never\n' >fake/dpkg-query
@@ -117,14 +117,14 @@ tree_of_stubs() {
 	chmod 755 stubs/contrib/* stubs/contrib/packaging/build
 }
 
-@test "contrib/check builds the packages beside lint, and its tests run when nothing else does" {
+@test "contrib/check builds packages beside lint, and tests them alone" {
 	tree_of_stubs
 	expect_status 0 timeout 60 stubs/contrib/check lint package quick
 	[ "$(sed 1d said)" = $'install package\npackage\nlint\npackage has ended\ntests' ] || complain "$(cat said)" || return
 	[ "$(tail -n 1 <<<"$out")" = "1 passed, 0 failed, 0 skipped" ]
 }
 
-@test "contrib/check has failed if what runs beside has failed, and its output is there" {
+@test "contrib/check fails if its background job fails, and shows its output" {
 	tree_of_stubs
 	BUILT=1 expect_status 1 timeout 60 stubs/contrib/check lint package quick
 	grep -qx "nothing of it can be built" <<<"$out" || complain "$out" || return
@@ -138,7 +138,7 @@ only_the_first_shells() {
 
 # By SIGINT, too, which a shell has all ignore that it runs in the background.  The shell that has begun all is stopped
 # meanwhile: what it would do against the next phase comes too late.
-@test "a signal to contrib/check ends what runs beside, and it begins nothing new" {
+@test "a signal to contrib/check ends its background job and starts nothing new" {
 	tree_of_stubs
 	for signal in INT TERM; do
 		: >said

@@ -20,7 +20,7 @@ setup() {
 
 # timeout: a deadlock is a failure, not a test that never ends.
 foreachmail() {
-	timeout 60 "$FOREACHMAIL" "$@"
+	timeout $((60 * ${SLOWNESS:-1})) "$FOREACHMAIL" "$@"
 }
 
 mailboxes() {
@@ -204,7 +204,7 @@ three
 	[ "$(find . -name 'slow.*' | wc -l)" -eq "$(find wanted -type f | wc -l)" ]
 }
 
-@test "random bytes: the messages in a row are the input, cut where the rule says" {
+@test "random bytes: all messages together are the input, cut by the rule" {
 	# shellcheck disable=SC2046 # numbers
 	for seed in 1 2 $([ -z "${THOROUGH-}" ] || seq 3 12); do
 		rm -rf wanted got
@@ -288,7 +288,7 @@ From: Cat <cat@example.org>
 '
 }
 
-@test "the From line in the environment ends at 1000 bytes, at a NUL, at CR; or is empty" {
+@test "the From line in the environment ends at 1000 bytes, at NUL or at CR" {
 	{
 		printf 'Subject: no such line\n\n'
 		printf 'From b\0c\nB: 2\n\nFrom d e\r\nD: 4\n\nFrom '
@@ -346,7 +346,7 @@ From: Cat <cat@example.org>
 	is err ''
 }
 
-@test "the command dies of a broken pipe like any other: SIGPIPE is not ignored in it" {
+@test "SIGPIPE is not ignored in the command: a broken pipe ends it" {
 	expect 0 foreachmail -H 'perl -e '\''print $SIG{PIPE} // "default", "\n"'\' < mbox
 	is out 'default\ndefault\ndefault\n'
 	expect 0 foreachmail -c 'yes | head -n 1' < mbox
@@ -499,7 +499,7 @@ make_told() {
 	[ "$status" -eq 143 ]
 }
 
-@test "a signal while the command does not read ends the program, and the command" {
+@test "a signal ends foreachmail and a command that does not read its input" {
 	make_told
 	mailboxes big 3000000 > box # more than the pipe takes
 	UNREAD=1 in_background perl told < box
@@ -581,12 +581,12 @@ ctrl_c() {
 	is log 'INT\nend\n'
 }
 
-@test "^C at the terminal is left to the terminal: foreachmail does not pass it on as well" {
+@test "foreachmail does not pass on a Ctrl-C that the terminal sends to all" {
 	ctrl_c setsid -w perl # the terminal's signal does not reach a session of its own
 	is log 'end\n'
 }
 
-@test "the command finds the signals blocked and ignored that foreachmail found so" {
+@test "the command inherits the signals that foreachmail blocks and ignores" {
 	[ -e /proc/self/status ]
 	for start in '' 'use POSIX; sigprocmask SIG_BLOCK, POSIX::SigSet->new(SIGUSR1, SIGTERM);' \
 	    '@SIG{qw(PIPE HUP USR2)} = ("IGNORE") x 3;'; do
@@ -601,7 +601,7 @@ ctrl_c() {
 
 # ---- without end ----
 
-@test "memory does not grow with the message, the line or the number of messages" {
+@test "memory does not grow with the size or the number of messages" {
 	[ -r /proc/self/status ]
 	{ cat mbox; mailboxes big 60000000; mailboxes archive 200; cat mbox; } > box
 	expect 0 foreachmail -c 'cat > /dev/null; echo $FOREACHMAIL_NUMBER \
@@ -611,7 +611,7 @@ ctrl_c() {
 	[ "$last" -lt $((first + 4000)) ]
 }
 
-@test "a message streams: its command has the first lines before the last are there" {
+@test "a message streams: the command reads its start before its end arrives" {
 	mkfifo input up
 	exec 5<> input
 	in_background -c 'read from; read field; echo "$field" > up; cat' < input

@@ -3,6 +3,7 @@
 # What a person or a monitoring system makes of semlock --who --json and of --log: contrib/recipes/lock-metrics,
 # held-too-long, lock-report.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/browser
 
 prepare() {
 	ln -s "$SEMLOCK" bin/semlock 2>/dev/null || true
@@ -20,7 +21,7 @@ for family in text_string_to_metric_families(sys.stdin.read()):
 '
 }
 
-@test "lock-metrics: holders, waiters and the log in the text format, whatever a lock is called" {
+@test "lock-metrics: holders, waiters and the log as text, for any lock's name" {
 	name='a "b" \c'
 	hold_as holder --log=log "$name"
 	capture "$SEMLOCK" --log=log -n "$name" true
@@ -40,7 +41,7 @@ for family in text_string_to_metric_families(sys.stdin.read()):
 	ended waiter 0
 }
 
-@test "lock-metrics -o: the file is whole, and stays as it was when nobody could look" {
+@test "lock-metrics -o: the file is whole, and unchanged if no look succeeds" {
 	expect_status 0 lock-metrics -o metrics free
 	expect_silent
 	grep -q '^semlock_holders{lock="free"} 0$' metrics
@@ -53,7 +54,7 @@ for family in text_string_to_metric_families(sys.stdin.read()):
 	expect_status 64 lock-metrics --lgo=log
 }
 
-@test "held-too-long: a line and 1 for a lock that is held for longer, and nothing else" {
+@test "held-too-long: a line and 1 for a lock held for longer, else nothing" {
 	expect_status 0 held-too-long 0 l
 	expect_silent
 	hold_as holder l
@@ -70,26 +71,25 @@ for family in text_string_to_metric_families(sys.stdin.read()):
 	done
 }
 
-# held_since AGO: bin/semlock answers as if the lock had been taken at AGO, a time in date(1)'s words.
-held_since() {
+# holder_is LOCK AGO COMMAND: bin/semlock shows that process 7, COMMAND in JSON, has held LOCK since AGO, a time in date(1)'s
+# words.
+holder_is() {
 	rm -f bin/semlock
-	cat >bin/semlock <<-END
-		#!/bin/sh
-		echo '[{"lock": "l", "holders": [{"pid": 7, "command": ["job"], "since": "$(date -u -d "$1" +%FT%TZ)"}], "waiters": []}]'
-		exit 1
+	cat >list <<-END
+		[{"lock": "$1", "holders": [{"pid": 7, "since": "$(date -u -d "$2" +%FT%TZ)", "command": $3}], "waiters": []}]
 	END
-	chmod 755 bin/semlock
+	program bin/semlock "cat '$PWD/list'; exit 1"
 }
 
 @test "held-too-long: seconds, minutes, hours and days" {
-	held_since '90 minutes ago'
+	holder_is l '90 minutes ago' '["job"]'
 	for less in 5390 5390s 89m 1h 0d; do
 		expect_status 1 held-too-long $less
 	done
 	for more in 5500 5500s 92m 2h 1d; do
 		expect_status 0 held-too-long $more
 	done
-	held_since '36 hours ago'
+	holder_is l '36 hours ago' '["job"]'
 	expect_status 1 held-too-long 1d
 	expect_status 0 held-too-long 2d
 }
@@ -104,7 +104,49 @@ half_an_hour() {
 		12:30 'two </svg>' 'job d' 0 1800 'exit 0' >log
 }
 
-@test "lock-report: a line for held and for waiting over time, as wide as the terminal" {
+@test "held-too-long: a foreign command is one line, and harmless" {
+	holder_is 'l\nk' '1 hour ago' '["a\nroot.lock: held for 9 s\r", "b\u001b[2J\u009b2J\u202ec\u2066\u2028"]'
+	expect_status 1 held-too-long 1
+	grep -qx 'l?k: held for [0-9]* s by 7 (a?root.lock: held for 9 s? b?\[2J?2J?c??), 0 waiting' .out || complain "$out" || return
+	[ "$(wc -l <.out)" -eq 1 ]
+}
+
+# What no semlock has written, but a log can have: by hand, by another program, on a full disk.
+odd_lines() {
+	printf '%s\n' '{"time": "2026-11-25T12:00:00Z", "lock": ["l"], "outcome": "exit 0", "command": ["x"], "waited": 0, "held": 1}' \
+		'{"time": "2026-11-25T12:00:00Z", "lock": "nan", "outcome": "exit 0", "command": ["x"], "waited": NaN, "held": 1}' \
+		'{"time": "2026-11-25T12:00:00Z", "lock": "nan", "outcome": "exit 0", "command": ["x"], "waited": 0, "held": Infinity}' \
+		'{"time": "2026-11-25T12:00:00Z", "lock": "nan", "outcome": "exit 0", "command": ["x"], "waited": 0, "held": 1e300}' \
+		'{"time": "2026-11-25T12:00:00Z", "lock": "nan", "outcome": {}, "command": ["x"], "waited": -1, "held": 1}' \
+		'{"time": 7, "lock": "nan", "outcome": "exit 0", "command": 7, "waited": 0, "held": 1}' \
+		'{"time": "0001-01-01T00:00:00Z", "lock": "old", "outcome": "exit 0", "command": ["x"], "waited": 0, "held": 1}' \
+		'[1, 2]' 7 null '"l"' '' "{\"waited\": 1$(printf '0%.0s' {1..400})}" "$(printf '[%.0s' {1..100000})"
+}
+
+@test "an odd line in a log: lock-metrics and lock-report go by the others" {
+	hold_lock --log=log l
+	let_go holder
+	odd_lines >>log
+	expect_status 0 "$SEMLOCK" --log=log l true
+	expect_status 0 lock-metrics --log=log free
+	parsed <.out >samples
+	grep -qxF "semlock_runs_total|lock=l|outcome=exit 0|2" samples || complain "$(cat samples)" || return
+	[ "$(grep -ciE '\|(nan|[+]?inf)$' samples)" -eq 0 ] || complain "$(cat samples)" || return
+	for way in --columns=80 --html; do
+		expect_status 0 lock-report $way log
+		[ "$(grep -ciE '\<(nan|inf)\>.*[0-9]|[0-9].*\<(nan|inf)\>' .out)" -eq 0 ] || complain "$out" || return
+	done
+}
+
+@test "lock-metrics -o: an exporter can read the file, whatever the umask is" {
+	(umask 077 && expect_status 0 lock-metrics -o metrics free)
+	[ "$(stat -c %a metrics)" = 644 ]
+	chmod 640 metrics
+	(umask 022 && expect_status 0 lock-metrics -o metrics free)
+	[ "$(stat -c %a metrics)" = 640 ]
+}
+
+@test "lock-report: a line each for held and waiting, as wide as the terminal" {
 	half_an_hour
 	expect_status 0 env PYTHONIOENCODING=utf-8 lock-report --columns=70 log
 	chart=$(sed -n '/^one$/,$p' .out)
@@ -118,8 +160,51 @@ half_an_hour() {
 	printf 'expect UTC\n' | "$PROBE" pty lock-report log >shown
 }
 
+@test "lock-metrics: histograms of waits and holds, and waits by holder" {
+	half_an_hour
+	expect_status 0 lock-metrics --log=log free
+	parsed <.out >samples
+	for sample in 'semlock_wait_seconds_bucket|le=0.1|lock=one|1' 'semlock_wait_seconds_bucket|le=60|lock=one|2' \
+		'semlock_wait_seconds_bucket|le=300|lock=one|2' 'semlock_wait_seconds_bucket|le=900|lock=one|3' \
+		'semlock_wait_seconds_bucket|le=+Inf|lock=one|3' 'semlock_wait_seconds_sum|lock=one|660' 'semlock_wait_seconds_count|lock=one|3' \
+		'semlock_hold_seconds_bucket|le=300|lock=one|0' 'semlock_hold_seconds_bucket|le=900|lock=one|1' \
+		'semlock_hold_seconds_count|lock=one|2' 'semlock_hold_seconds_sum|lock=one|1800' \
+		'semlock_waited_for_seconds_total|holder=job a|lock=one|600' \
+		'semlock_waited_for_seconds_total|holder=job <b> & co|lock=one|60'; do
+		grep -qxF "$sample" samples || complain "no $sample" "$(cat samples)" || return
+	done
+	[ "$(grep -c 'waited_for.*lock=two' samples)" -eq 0 ] || complain "$(cat samples)"
+}
+
+@test "lock-metrics: of hundreds of programs, those most waited for are named" {
+	for n in {1..60}; do
+		printf '{"time": "2026-11-25T12:%02d:30Z", "lock": "l", "command": ["/bin/job%d", "x"], "waited": 0, "held": %d, "outcome": "exit 0"}\n' \
+			$((n - 1)) "$n" $((n / 3))
+	done >log
+	printf '%s\n' '{"time": "2026-11-25T13:00:00Z", "lock": "l", "command": ["w"], "waited": 3600, "held": 0, "outcome": "timeout"}' \
+		'{"time": 7, "lock": "l"}' '[]' '{"time": "2026-11-25T13:00:00Z", "lock": "l", "command": ["w"], "waited": NaN, "held": 0, "outcome": "busy"}' >>log
+	expect_status 0 lock-metrics --log=log free
+	parsed <.out | grep waited_for >samples
+	[ "$(wc -l <samples)" -eq 21 ] || complain "$(cat samples)" || return
+	grep -qxF 'semlock_waited_for_seconds_total|holder=job60|lock=l|20' samples
+	grep -q 'holder=others' samples
+	[ "$(grep -c 'holder=job1|' samples)" -eq 0 ] || complain "$(cat samples)"
+}
+
+@test "lock-report: how many waits and holds were how long, and waited for whom" {
+	half_an_hour
+	expect_status 0 lock-report log
+	grep -qxP 'lock\tup to\t.1 s\t1 s\t10 s\t1 min\t5 min\t15 min\t1 h\t4 h\tmore' .out || complain "$out" || return
+	grep -qxP 'one\twaits\t1\t0\t0\t1\t0\t1\t0\t0\t0' .out || complain "$out" || return
+	grep -qxP 'one\tholds\t0\t0\t0\t0\t0\t1\t1\t0\t0' .out || complain "$out" || return
+	[ "$(sed -n '/^waited for/,/^$/p' .out)" = $'waited for\n600\tone\tjob a\n60\tone\tjob <b> & co' ] || complain "$out" || return
+	expect_status 0 lock-report --html log
+	grep -qF '<tr><td>job &lt;b&gt; &amp; co</td><td>one</td><td>60</td></tr>' .out
+	grep -qF '<tr><td>one</td><td>waits</td><td>1</td>' .out
+}
+
 # The log's times have whole seconds.  Each waits from the first second on, and follows at once.
-@test "lock-report: runs of seconds that follow one another are drawn one after another, in one line" {
+@test "lock-report: runs of seconds are drawn one after another, in one line" {
 	local ended=200 held
 	for held in 901 1101 1201 1301 1401 1501 1601 777 999 1 1333; do
 		ended=$((ended + held))
@@ -136,8 +221,8 @@ half_an_hour() {
 	[[ $out == *"    held "* && $out != *"held at once"* ]]
 }
 
-@test "lock-report --html in a browser: one row a lock, bars of holds and waits, the command under the pointer" {
-	browser=$(command -v chromium-headless-shell || command -v chromium) || skip "no headless Chromium"
+@test "lock-report --html: one row a lock, bars, the command as a tooltip" {
+	need_browser
 	half_an_hour
 	expect_status 0 lock-report --html log
 	[ "$(grep -Ec '(src|href)=|https?:|@import' .out)" -eq 0 ] || complain "it needs what is elsewhere" || return
@@ -156,9 +241,7 @@ half_an_hour() {
 		document.body.textContent = "\n" + said.join("\n") + "\n" + wide + "\n";
 		</script>
 	END
-	# A browser's processes outlive it for a moment, and crash reporters would write into HOME.
-	HOME=$PWD timeout 120 "$browser" --headless --no-sandbox --disable-gpu --window-size=1000,700 --user-data-dir="$PWD/browser" \
-		--dump-dom "file://$PWD/looked-at.html" >dom 2>browser.err 3>&- 4>&- || complain "$(tail -n 5 browser.err)" || return
+	browse looked-at.html || return
 	sed '1,/<body>/d; s/<[^>]*>//g; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g; /^$/d' dom >seen
 	cat >wanted <<-'END'
 		held|67|rgb(42, 111, 151)|job a

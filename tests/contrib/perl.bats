@@ -25,7 +25,7 @@ prepare() {
 	done
 }
 
-@test "every option that its manual names is one, and every one is in its manual" {
+@test "the manual of the Perl modules lists exactly the options they take" {
 	expect_status 0 perl -I"$DIR/lib" -MSemlock::Sem -e '
 		open my $in, "<", $INC{"Semlock/Sem.pm"} or die;
 		my $text = join "", <$in>;
@@ -66,4 +66,27 @@ prepare() {
 	for name in NetLock Sem; do
 		find dest -path "*/man3/Semlock::$name.3pm" -size +2k | grep -q . || complain "no page of $name"
 	done
+}
+
+# shellcheck disable=SC2016 # Perl's own variables
+@test "in an agent's sandbox, without shutdown(2), all works as elsewhere" {
+	expect_status 0 "${PROBE%/*}/tools/sandboxed" agent timeout 60 perl -I"$DIR/lib" -e '
+		use strict; use warnings; use Semlock::Sem; use Socket;
+		socketpair my $a, my $b, AF_UNIX, SOCK_STREAM, PF_UNSPEC or die;
+		shutdown $a, 1 and die "shutdown(2) is not forbidden";
+		for my $method (qw(flock posix excl)) {
+			my $sem = Semlock::Sem->new("l.$method", method => $method) or die;
+			$sem->held or die;
+			Semlock::Sem->new("l.$method", method => $method, nonblock => 1) and die "not busy";
+			$sem->unlock or die;
+			$sem = Semlock::Sem->new("l.$method", method => $method, nonblock => 1) or die "not free";
+		}
+		my $lost = Semlock::Sem->new("lost");
+		kill "TERM", $lost->{pid};
+		1 while $lost->held;
+		eval { $lost->unlock; 1 } and die "a lost lock was released";
+		$@ =~ /was lost/ or die $@;
+		eval { Semlock::Sem->detach("d", run_timeout => 60); 1 } and die "detach works";
+		$@ =~ /a sandbox forbids it/ or die $@;'
+	expect_silent
 }

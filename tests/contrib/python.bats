@@ -38,8 +38,8 @@ prepare() {
 	[ "$(cat counter)" = 43 ]
 }
 
-@test "semlock(3) has every option, method, attribute and exception of the module" {
-	sed 's/\\-/-/g; s/\\f[A-Z]//g' "$DIR/semlock.3" >page
+@test "semlock(3) lists every option, method, attribute and exception" {
+	sed 's/\\-/-/g; s/\\f[A-Z]//g' "$DIR/semlock.3py" >page
 	{
 		sed -n 's/.*name not in (\(.*\)):$/\1/p; s/.*switches = {\(.*\)}$/\1/p' "$DIR/semlock.py" | grep -oE '"[a-z_]+"' | tr -d '"'
 		sed -n 's/^__all__ = \[\(.*\)\]$/\1/p' "$DIR/semlock.py" | grep -oE '[A-Z][A-Za-z]+'
@@ -50,4 +50,42 @@ prepare() {
 	while read -r name; do
 		grep -qw -- "$name" page || complain "nothing of $name"
 	done <names
+}
+
+@test "in an agent's sandbox, without shutdown(2), all works as elsewhere" {
+	expect_status 0 env PYTHONPATH="$DIR" "${PROBE%/*}/tools/sandboxed" agent timeout 60 python3 - <<-'END'
+		import semlock, socket
+		try:
+		    socket.socketpair()[0].shutdown(socket.SHUT_WR)
+		    raise SystemExit("shutdown(2) is not forbidden")
+		except PermissionError:
+		    pass
+		for options in {}, {"method": "posix"}, {"method": "excl"}, {"slots": 2}:
+		    lock = semlock.Sem("l%d" % len(str(options)), **options).acquire()
+		    assert lock.held
+		    if "slots" not in options:
+		        try:
+		            semlock.Sem(lock.lock, nonblock=True, **options).acquire()
+		            raise SystemExit("not busy")
+		        except semlock.Busy:
+		            pass
+		    assert lock.release() and not lock.held
+		    with semlock.Sem(lock.lock, nonblock=True, **options):
+		        pass
+		lock = semlock.Sem("lost").acquire()
+		lock._process.terminate()
+		lock._process.wait()
+		assert not lock.held
+		try:
+		    lock.release()
+		    raise SystemExit("a lost lock was released")
+		except semlock.Lost:
+		    pass
+		try:
+		    semlock.detach("d", run_timeout=60)
+		    raise SystemExit("detach works")
+		except semlock.Error as error:
+		    assert "a sandbox forbids it" in str(error), error
+	END
+	expect_silent
 }

@@ -46,7 +46,7 @@ waiting() {
 	done
 }
 
-@test "procmail, notify: three mails, each shown in its turn, and delivered before the first has gone" {
+@test "procmail, notify: mails are shown in turn, and delivered before that" {
 	screen
 	expect_status 0 deliver 1
 	on_screen
@@ -67,7 +67,7 @@ waiting() {
 	[ ! -e ran ]
 }
 
-@test "notify: comes back at once, with nothing open, while the text is on the screen" {
+@test "notify: returns at once, with nothing open, while the text is shown" {
 	screen
 	mail 1 | NOTIFY_SECONDS=0 NOTIFY_SHOW=$PWD/bin/show ROOM=$PWD timeout 60 "$RECIPES/notify" >said
 	on_screen
@@ -85,7 +85,7 @@ waiting() {
 	[ "$err" = 'notify: there is no no-such-program' ]
 }
 
-@test "procmail, notify: three mails at the same moment, none lost, none shown over another" {
+@test "procmail, notify: of three mails at once none is lost, none covered" {
 	screen
 	for mail in 1 2 3; do
 		deliver $mail &
@@ -102,7 +102,7 @@ waiting() {
 	[ ! -e clash ]
 }
 
-@test "mailbox: procmail, dotlockfile and fcntl are kept out for as long as the command runs" {
+@test "mailbox: keeps procmail, dotlockfile and fcntl out while a command runs" {
 	stand mine mailbox INBOX
 	[ "$(stat -c %a INBOX)" = 600 ]
 	expect_held INBOX posix 0 0
@@ -124,7 +124,7 @@ waiting() {
 	printf . >&7
 }
 
-@test "mailbox: waits for the holder of one of the two locks, and holds neither meanwhile" {
+@test "mailbox: waits for either of the two locks, and holds neither meanwhile" {
 	: >INBOX
 	# a program takes the file first, as procmail does ...
 	expect_status 0 dotlockfile -r 0 INBOX.lock
@@ -149,7 +149,7 @@ waiting() {
 	let_go mine
 }
 
-@test "mailbox: a signal to it is the command's, and the locks are held until that has ended" {
+@test "mailbox: passes a signal on, and holds the locks until the command ends" {
 	fifos mine
 	start mine mailbox INBOX "$PROBE" signals mine.up mine.down
 	ready mine
@@ -172,7 +172,7 @@ waiting() {
 	done
 }
 
-@test "mailbox: a signal ends the wait for either lock, and the command does not run" {
+@test "mailbox: a signal ends the wait for either lock; the command never runs" {
 	: >INBOX
 	expect_status 0 dotlockfile -r 0 INBOX.lock
 	start mine mailbox INBOX touch ran
@@ -193,7 +193,7 @@ waiting() {
 	[ ! -e ran ]
 }
 
-@test "mailbox: the command reads its standard input, hears what is typed, and its status is its own" {
+@test "mailbox: the command keeps its input, its terminal and its exit status" {
 	expect_status 1 mailbox INBOX sh -c 'cat >delivered; exit 1' <<<hello
 	[ "$(cat delivered)" = hello ]
 	expect_status 0 mailbox INBOX grep -E '^SigIgn' /proc/self/status

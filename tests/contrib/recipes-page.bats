@@ -2,68 +2,15 @@
 # SPDX-License-Identifier: MIT
 # semlock-recipes(7): each of its commands, as the page has it, with programs of the test's own under the locks.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/demo
 load ../lib/recipes
 
 export PROBE
 
-# recipe HEADING N: the Nth example under HEADING.  Its locks are in the test's directory, that of a --name too.
-recipe() {
-	page_text "$SOURCE/man/semlock-recipes.7" | awk -v heading="$1" -v wanted="$2" '
-		/^\.S[HS] / { n = 0 }
-		/^\.S[HS] / { inside = substr($0, 5) == heading }
-		/^\.EE/ { shown = 0 }
-		shown
-		/^\.EX/ { shown = inside && ++n == wanted }' |
-		sed -e "s#/tmp/#$PWD/#g; s#/run/#$PWD/#g; s#/nfs/jobs/#$PWD/#g; s#/var/lib/dpkg/#$PWD/#g" \
-			-e "s#--name=\([a-z-]*\)#$PWD/\1.lock#g" -e 's#^[*0-9/]* [*] [*] [*] [*] *##' | grep .
-}
-
-# holding PROGRAM...: programs that wait for release, under the NAME that the caller has given
-holding() {
-	local program
-	for program; do
-		printf '#!/bin/sh\n[ -n "$NAME" ] || exit 3\nexec "$PROBE" hold "$NAME.up" "$NAME.down"\n' >"bin/$program"
-		chmod +x "bin/$program"
-	done
-}
-
-# begin NAME SCRIPT: the script, whose program is one of those above
-begin() {
-	fifos "$1"
-	NAME=$1 start "$1" sh -c "$2"
-}
-
-# has_a_waiter LOCK METHOD
-has_a_waiter() {
-	! "$SEMLOCK" --who -m "$2" "$1" >.who 2>&1 || return
-	grep -q ', 1 waiting' .who
-}
-
-# sleeping NAME: returns when its semlock sleeps, waiting.
-sleeping() {
-	local pid end=$((SECONDS + PATIENCE))
-	until pid=$(semlock_of "${PID[$1]}" 2>/dev/null); do
-		[ $SECONDS -lt $end ] || complain "$1 does not wait" "$(cat "$1.err")" || return
-	done
-	"$PROBE" blocked "$pid"
-}
-
-# in_turn SCRIPT [CMD...]: a second run waits, which CMD tells, for the first one's end.
-in_turn() {
-	begin first "$1"
-	ready first
-	begin second "$1"
-	if [ $# -gt 1 ]; then eventually "${@:2}"; else sleeping second; fi
-	let_go first
-	ready second
-	let_go second
-	rm first.* second.*
-}
-
-@test "CRON: the lines are those of the recipe crontab, and the first one finds semlock in /usr/local/bin" {
-	recipe CRON 1 >lines
+@test "CRON: the lines are the recipe crontab's; the first finds semlock" {
+	recipe 'CRON JOBS THAT MUST NOT OVERLAP' 1 >lines
 	[ "$(wc -l <lines)" -eq 4 ]
-	sed "s#--name=\([a-z]*\)#$PWD/\1.lock#g; s#^[*0-9/]* [*] [*] [*] [*] *##" "$RECIPES/crontab" >file
+	locks_here <"$RECIPES/crontab" >file
 	while IFS= read -r line; do
 		grep -Fqx "$line" file || complain "not in crontab: $line"
 	done <lines
@@ -71,9 +18,8 @@ in_turn() {
 }
 
 @test "CRON: a job is skipped with its reason, and silent otherwise" {
-	recipe CRON 2 >script
-	printf '#!/bin/sh\nexit 4\n' >bin/job
-	chmod +x bin/job
+	recipe 'Say why a run was skipped' 1 >script
+	program bin/job 'exit 4'
 	expect_status 4 sh script
 	expect_silent
 	hold_lock job.lock
@@ -88,7 +34,7 @@ in_turn() {
 	n=0
 	for unit in report.service queued@.service queued-daemon.service; do
 		n=$((n + 1))
-		recipe SYSTEMD $n >lines
+		recipe 'SYSTEMD UNITS' $n >lines
 		while IFS= read -r line; do
 			grep -Fqx "$line" "$RECIPES/$unit" || complain "not in $unit: $line"
 		done <lines
@@ -100,14 +46,14 @@ in_turn() {
 	printf 'all:\n\t@"$$PROBE" hold "$$NAME.up" "$$NAME.down"\n' >Makefile
 	touch after
 	ls -a >before
-	in_turn "$(recipe MAKE 1)"
+	in_turn "$(recipe 'make, ninja' 1)"
 	rm -f .out .err
 	ls -a >after
 	diff before after
 }
 
 @test "MAKE: two links at a time over all builds, and one check" {
-	recipe MAKE 2 >Makefile
+	recipe 'make, ninja' 2 >Makefile
 	holding link
 	for name in one two three; do
 		begin $name 'make CC=link OBJECTS= program'
@@ -123,10 +69,9 @@ in_turn() {
 }
 
 @test "XARGS: outputs come in one piece each" {
-	printf '#!/bin/sh\nfor _ in 1 2 3; do yes "$2" | head -n 30000; done\n' >bin/cc
-	chmod +x bin/cc
+	program bin/cc 'for _ in 1 2 3; do yes "$2" | head -n 30000; done'
 	touch a.c b.c c.c d.c e.c f.c
-	expect_status 0 sh -c "$(recipe XARGS 1)"
+	expect_status 0 sh -c "$(recipe 'xargs: devices, and output in one piece' 1)"
 	[ "$(uniq build.log | wc -l)" -eq 6 ] || complain "$(uniq -c build.log)"
 	[ "$(wc -l <build.log)" -eq 540000 ]
 }
@@ -142,13 +87,13 @@ in_turn() {
 	END
 	chmod +x bin/train
 	touch 1.wav 2.wav 3.wav 4.wav 5.wav 6.wav 7.wav 8.wav
-	expect_status 0 sh -c "$(recipe XARGS 2)"
+	expect_status 0 sh -c "$(recipe 'xargs: devices, and output in one piece' 2)"
 	expect_silent
 	[ "$(grep -c 'wav [0-3]$' devices)" -eq 8 ] || complain "$(cat devices)"
 	[ "$(grep -c 'all [0-3],[0-3]$' devices)" -eq 1 ]
 }
 
-@test "AGENTS: one build at a time, in order; one that hangs is ended, and one that waits too long gives up" {
+@test "AGENTS: builds in order, one at a time; hung ones end, late ones give up" {
 	build=$(recipe 'AGENTS ON ONE MACHINE' 1)
 	holding make
 	in_turn "$build"
@@ -158,12 +103,12 @@ in_turn() {
 	ended hung 124
 	ready next
 	expect_status 75 sh -c "${build/1h/.1}"
-	expect_status 0 sh -c "$(recipe 'AGENTS ON ONE MACHINE' 4)"
+	expect_status 0 sh -c "$(recipe 'AGENTS ON ONE MACHINE' 5)"
 	[[ $out == *"held"*"${COMMAND[next]} "*"longest waits"*"build.lock"*timeout* ]] || complain "$out"
 	let_go next
 }
 
-@test "AGENTS: the build of an agent that is killed ends, and its place in the queue; a short build goes first" {
+@test "AGENTS: a killed agent's build and place end; a short build goes first" {
 	build=$(recipe 'AGENTS ON ONE MACHINE' 1)
 	holding make
 	begin agent "$build; :"
@@ -172,7 +117,7 @@ in_turn() {
 	sleeping waiting
 	begin last "$build"
 	sleeping last
-	begin short "$(recipe 'AGENTS ON ONE MACHINE' 3)"
+	begin short "$(recipe 'AGENTS ON ONE MACHINE' 4)"
 	sleeping short
 	kill -KILL "${PID[waiting]}" "${PID[agent]}"
 	"$PROBE" gone "${COMMAND[agent]}"
@@ -182,8 +127,31 @@ in_turn() {
 	let_go last
 }
 
-@test "AGENTS: a build that is too old is ended by the next one, a younger one is waited for" {
-	build=$(recipe 'AGENTS ON ONE MACHINE' 2)
+@test "AGENTS: in the sandbox of an agent: a hung build, a killed agent" {
+	local kind inside="${PROBE%/*}/tools/sandboxed"
+	build=$(recipe 'AGENTS ON ONE MACHINE' 1)
+	holding make
+	for kind in agent agent-no-unix; do
+		fifos hung
+		NAME=hung start hung "$inside" $kind sh -c "${build/2h/1}"
+		ready hung
+		ended hung 124
+		fifos agent
+		NAME=agent start agent "$inside" $kind sh -c "$build; :"
+		ready agent
+		begin next "$build"
+		sleeping next
+		kill -KILL "${PID[agent]}"
+		ended agent 137
+		"$PROBE" gone "${COMMAND[agent]}"
+		ready next
+		let_go next
+		rm ./*.up ./*.down
+	done
+}
+
+@test "AGENTS: the next build ends one that is too old, and waits for others" {
+	build=$(recipe 'AGENTS ON ONE MACHINE' 3)
 	holding make
 	in_turn "$build" true
 	begin hung "$build"
@@ -199,7 +167,7 @@ in_turn() {
 }
 
 @test "AGENTS: two builds at a time, and builds within a build in its slot" {
-	build=$(recipe 'AGENTS ON ONE MACHINE' 5)
+	build=$(recipe 'AGENTS ON ONE MACHINE' 6)
 	holding make
 	begin one "$build"
 	begin two "$build"
@@ -212,7 +180,7 @@ in_turn() {
 	let_go two
 	let_go three
 	holding inner
-	printf '#!/bin/sh\n%s\n' "${build/ make/ inner}" >bin/make
+	program bin/make "${build/ make/ inner}"
 	rm one.* two.*
 	begin one "$build"
 	ready one
@@ -222,16 +190,11 @@ in_turn() {
 	let_go two
 }
 
-@test "ONE OF SEVERAL MACHINES: once in a period, on a server and on a shared disk" {
-	mkdir helpers
-	printf '#!/bin/bash\nexec "%s" "${@:1:$#-1}" "demo://%s"\n' "$SOURCE/contrib/locksmith-demo" "$PWD/remote.lock" \
-		>helpers/semlock-locksmith-etcd
-	chmod +x helpers/semlock-locksmith-etcd
-	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
-	printf '#!/bin/sh\necho ran >>runs\n' >bin/tidy
-	chmod +x bin/tidy
+@test "ONE OF SEVERAL SERVERS: once a period, on a server or a shared disk" {
+	demo_helpers etcd
+	program bin/tidy 'echo ran >>runs'
 	for n in 1 2; do
-		job=$(recipe 'ONE OF SEVERAL MACHINES' $n)
+		job=$(recipe 'ONE OF SEVERAL SERVERS' $n)
 		: >runs
 		start first sh -c "$job"
 		eventually test -s runs
@@ -243,7 +206,7 @@ in_turn() {
 	done
 }
 
-@test "MAIL: a mailbox is locked by the file beside it, and by both kinds of lock" {
+@test "MAIL: a mailbox is locked by the file beside it and both kernel locks" {
 	holding mail-tool
 	for n in 1 2; do
 		begin tool "$(recipe MAIL $n)"
@@ -281,9 +244,9 @@ in_turn() {
 }
 
 # The tests of no-apt in recipes-system.bats have apt-get and dpkg meet that lock.
-@test "PACKAGES: the copy is made under the lock of dpkg, of which no-apt tells more" {
+@test "APT AND DPKG: a copy is made under the lock of dpkg, as by no-apt" {
 	holding tar
-	in_turn "$(recipe PACKAGES 1)"
+	in_turn "$(recipe 'APT AND DPKG' 3)"
 	grep -q '/lock-frontend$' "$RECIPES/no-apt"
 }
 
@@ -291,7 +254,7 @@ in_turn() {
 	for n in 1 2; do
 		{
 			echo '#!/bin/sh'
-			recipe 'A script that locks itself' $n
+			recipe 'Only one instance of a script' $n
 			echo '"$PROBE" hold holder.up holder.down'
 		} >script
 		chmod +x script
@@ -373,7 +336,7 @@ in_shells() {
 	[ "$(cat sum)" -eq 62 ]
 }
 
-@test "MONITORING: a log, what is made of it, an alarm, and what Prometheus reads" {
+@test "MONITORING: a log, a report of it, an alarm, and what Prometheus reads" {
 	local place="s#/var/log/#$PWD/#g; s#/srv/#$PWD/#g; s#/var/lib/prometheus/node-exporter/#$PWD/#g"
 	holding backup
 	recipe MONITORING 1 | sed "$place" >script
@@ -394,19 +357,18 @@ in_shells() {
 	grep -q '<rect class="held"' locks.html
 	# What the journal gives is a line of the log, as -o cat prints it.
 	sed 's/"waited": [0-9.]*/"waited": 61/' locks.jsonl >entries
-	printf '#!/bin/sh\ncat "%s/entries"\n' "$PWD" >bin/journalctl
-	chmod +x bin/journalctl
+	program bin/journalctl "cat '$PWD/entries'"
 	recipe MONITORING 5 >journal
 	expect_status 0 sh journal
 	[[ $out == *'"outcome": "exit 0"'* ]] || complain "$out"
 }
 
-@test "AGENTS: four builds at a time, each of which begins when there is memory, looked at by one at a time" {
+@test "AGENTS: four builds at a time, each started when there is memory" {
 	holding make
-	job=$(recipe 'AGENTS ON ONE MACHINE' 6)
-	printf '#!/bin/sh\nexec wait-until-free.tried "$@"\n' >bin/wait-until-free
+	job=$(recipe 'AGENTS ON ONE MACHINE' 7)
+	program bin/wait-until-free 'exec wait-until-free.tried "$@"'
 	sed 's#/proc/meminfo#'"$PWD"'/meminfo#' "$RECIPES/wait-until-free" >bin/wait-until-free.tried
-	chmod +x bin/wait-until-free bin/wait-until-free.tried
+	chmod +x bin/wait-until-free.tried
 	export WAIT_UNTIL_FREE_PAUSE=.1
 	echo 'MemAvailable:    8388607 kB' >meminfo
 	begin first "$job"
@@ -423,18 +385,6 @@ in_shells() {
 }
 
 
-# An agent: a process that stays, and runs each line that it reads with a shell of its own.
-agent() {
-	mkfifo calls answers
-	start agent bash -c 'while read -r line <&5; do bash -c "$line; exit" >.call 2>&1; echo $? >&6; done' 5<>calls 6<>answers
-	exec 5<>calls 6<>answers
-}
-
-agent_says() {
-	printf '%s\n' "$1" >&5
-	read -r -t "$PATIENCE" answer <&6 || complain "no answer to: $1"
-}
-
 # shellcheck disable=SC2317 # of helpers.bash
 tidy() {
 	exec 5>&- 6>&-
@@ -446,7 +396,7 @@ told() {
 	recipe 'Tool calls of an agent' 1 | sed -n 's/^    //p' | sed -e ':a; /\\$/{N; s/\\\n *//; ba' -e '}' | sed -n "$1p"
 }
 
-@test "Tool calls of an agent: taken in one call, released in another, and gone with the agent" {
+@test "Tool calls of an agent: a lock spans calls, and ends with the agent" {
 	agent
 	agent_says "$(told 1)"
 	[ "$answer" = 0 ] || complain "$(cat .call)"
@@ -484,24 +434,6 @@ told() {
 	expect_status 0 "$SEMLOCK" -w "$PATIENCE" deploy.lock true
 }
 
-@test "Steps of a CI job: the device is the job's from the first step to the last, or to its end" {
-	agent
-	export CI_JOB_NAME=test
-	first=$(recipe 'Steps of a CI job' 1 | sed 's/\$CI_JOB_NAME/job 7/' | sed -e ':a; /\\$/{N; s/\\\n *//; ba' -e '}')
-	last=$(recipe 'Steps of a CI job' 2 | sed -z 's/\n/; /')
-	agent_says "$first"
-	[ "$answer" = 0 ] || complain "$(cat .call)"
-	expect_status 1 "$SEMLOCK" -n device.lock true
-	agent_says "$last"
-	[ "$answer" = 0 ] || complain "$(cat .call)"
-	expect_status 0 "$SEMLOCK" -n device.lock true
-	agent_says "$first"
-	[ "$answer" = 0 ]
-	kill -KILL "${PID[agent]}"
-	ended agent 137
-	expect_status 0 "$SEMLOCK" -w "$PATIENCE" device.lock true
-}
-
 @test "Hooks before and after: the lock is held between the two" {
 	for n in 1 2; do
 		recipe 'Hooks before and after' $n >hook$n
@@ -525,7 +457,7 @@ told() {
 	[ "$answer" = 76 ] || complain "$(cat .call)"
 }
 
-@test "A maintenance window: held until a person ends it, and everybody is told why" {
+@test "A maintenance window: held until a person ends it, and others see why" {
 	expect_status 0 sh -c "$(recipe 'A maintenance window' 1)"
 	id=${out#OK id=}
 	expect_status 1 sh -c "$(recipe 'A maintenance window' 2)"
@@ -535,45 +467,14 @@ told() {
 	expect_status 0 "$SEMLOCK" -n deploy.lock true
 }
 
-@test "TOOLS THAT LOCK: a commit waits for git's own lock, and for its turn; npm and cargo, one at a time" {
-	git init -q repo
-	pushd repo >.out
-	git config user.name test
-	git config user.email test@example.org
-	echo one >file
-	git add file
-	job=$(recipe 'TOOLS THAT LOCK, OR SHOULD' 1)
-	: >.git/index.lock
-	start commit sh -c "$job"
-	eventually semlock_of "${PID[commit]}"
-	"$PROBE" blocked "$(semlock_of "${PID[commit]}")"
-	rm .git/index.lock
-	ended commit 0
-	[ "$(git log --oneline | wc -l)" = 1 ]
-	echo two >>file
-	git add file
-	hold_lock .git/turn
-	start commit sh -c "$(recipe 'TOOLS THAT LOCK, OR SHOULD' 2)"
-	"$PROBE" blocked "$(semlock_of "${PID[commit]}")"
-	[ "$(git log --oneline | wc -l)" = 1 ]
-	release holder
-	ended commit 0
-	[ "$(git log --oneline | wc -l)" = 2 ]
-	popd >.out
-	holding npm cargo
-	in_turn "$(recipe 'TOOLS THAT LOCK, OR SHOULD' 3 | sed -n 1p)"
-	in_turn "$(recipe 'TOOLS THAT LOCK, OR SHOULD' 3 | sed -n 2p)"
-}
-
-@test "MIGRATIONS: of three replicas that start at once each serves, and one has migrated at a time" {
+@test "MIGRATIONS: of three replicas each serves, and one at a time migrates" {
 	load ../lib/remote
 	load ../lib/servers/postgresql
-	[ -x "$LOCKSMITH_DIR/semlock-locksmith-postgresql" ] || skip "this build has no locks on PostgreSQL"
+	need_locksmith postgresql
 	export SEMLOCK_LOCKSMITH_DIR=$LOCKSMITH_DIR
 	postgresql_server max_connections=20 shared_buffers=8MB
-	printf '#!/bin/sh\nmkdir migrating && sleep .2 && echo done >>migrations && rmdir migrating\n' >migrate
-	printf '#!/bin/sh\necho serves >>served\n' >server
-	chmod +x migrate server
+	program migrate 'mkdir migrating && sleep .2 && echo done >>migrations && rmdir migrating'
+	program server 'echo serves >>served'
 	job=$(recipe MIGRATIONS 1 | sed "s#'postgresql://db/migrate?dbname=app'#'${URL/nightly/migrate}'#")
 	for n in 1 2 3; do
 		start "replica$n" sh -c "$job"
@@ -583,17 +484,31 @@ told() {
 	done
 	[ "$(wc -l <migrations)" = 3 ]
 	[ "$(wc -l <served)" = 3 ]
-	printf '#!/bin/sh\nexit 4\n' >migrate
+	program migrate 'exit 4'
 	expect_status 4 sh -c "$job"
 	[ "$(wc -l <served)" = 3 ]
+}
+
+@test "Tool calls of an agent: one call, where a sandbox forbids --detach" {
+	local inside="${PROBE%/*}/tools/sandboxed"
+	refused 69 "a sandbox forbids it" "$inside" agent sh -c "$(told 1)"
+	holding deploy
+	program bin/migrate 'echo migrated'
+	fifos deploy
+	NAME=deploy start deploy "$inside" agent sh -c "$(recipe 'Tool calls of an agent' 2)"
+	ready deploy
+	expect_status 1 "$SEMLOCK" --who deploy.lock
+	[[ $out == *"why, in five words"* ]] || complain "$out"
+	let_go deploy
+	[ "$(cat deploy.out)" = migrated ]
 }
 
 @test "each example of the page is in one of these tests" {
 	awk '/^\.S[HS] / { heading = substr($0, 5); n = 0 } /^\.EX/ { print heading "\t" ++n }' \
 		"$SOURCE/man/semlock-recipes.7" >examples
-	[ "$(wc -l <examples)" -ge 20 ]
+	[ "$(wc -l <examples)" -ge 60 ]
 	while IFS=$'\t' read -r heading n; do
-		grep -Eq "recipe '?$heading'? ($n|\\\$n)" "$SOURCE/tests/contrib/recipes-page.bats" ||
+		grep -Eq "recipe '?$heading'? ($n|\\\$n)" "$SOURCE"/tests/contrib/recipes-page*.bats ||
 			complain "no test has example $n of $heading"
 	done <examples
 }

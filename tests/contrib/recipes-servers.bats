@@ -19,7 +19,7 @@ with_servers() {
 	export SEMLOCK_LOCKSMITH_DIR=$LOCKSMITH_DIR
 }
 
-@test "cluster-job: one machine at a time and silent on the others, with a rising token" {
+@test "cluster-job: one machine at a time, others silent, and a rising token" {
 	if ! with_servers; then
 		refused 69 etcd://etcd1,etcd2,etcd3/touch cluster-job touch ran
 		[ ! -e ran ]
@@ -27,8 +27,7 @@ with_servers() {
 	fi
 	etcd_single
 	export CLUSTER=$ETCD
-	printf '#!/bin/sh\n[ $# -eq 0 ] || { echo $SEMLOCK_TOKEN >token; exec "$@"; }\necho $SEMLOCK_TOKEN; exit 4\n' >bin/nightly
-	chmod +x bin/nightly
+	program bin/nightly '[ $# -eq 0 ] || { echo $SEMLOCK_TOKEN >token; exec "$@"; }; echo $SEMLOCK_TOKEN; exit 4'
 	stand one cluster-job nightly
 	expect_status 0 cluster-job nightly
 	expect_silent
@@ -40,8 +39,7 @@ with_servers() {
 @test "crontab and cluster-once: one machine of three runs the job, once" {
 	read -r line < <(grep -o 'CLUSTER=.* cluster-once clean-up' "$RECIPES/crontab")
 	[ -n "$line" ]
-	printf '#!/bin/sh\necho ran >>runs\n' >bin/clean-up
-	chmod +x bin/clean-up
+	program bin/clean-up 'echo ran >>runs'
 	: >runs
 	if ! with_servers; then
 		PERIOD=6s refused 69 etcd:// sh -c "$line"
@@ -78,13 +76,14 @@ with_servers() {
 
 @test "cluster-job: no server is no quiet skip" {
 	with_servers || true
-	read -r port <<<"$(free_ports 1)"
+	free_ports 1
+	port=${PORTS[0]}
 	export CLUSTER=127.0.0.1:$port
 	refused 69 "etcd://$CLUSTER/touch" cluster-job touch ran
 	[ ! -e ran ]
 }
 
-@test "phone-book: one download or upload at a time, and no half of a file is ever seen" {
+@test "phone-book: one transfer at a time, and nobody sees half a file" {
 	if ! with_servers; then
 		echo 1 >phone.tsv
 		refused 69 ftp://ftp.example.org phone-book put ftp://ftp.example.org

@@ -22,7 +22,7 @@ verify() {
 	env SYSTEMD_LOG_TARGET=console systemd-analyze verify --root="$PWD/root" report.service report.timer
 }
 
-@test "systemd: report.service and report.timer are without faults, by systemd-analyze" {
+@test "systemd: systemd-analyze finds no fault in report.service and its timer" {
 	systemd_root
 	expect_status 0 verify
 	expect_silent
@@ -57,9 +57,8 @@ start_of() {
 	sed -n 's/^ExecStart=//p' "$RECIPES/$1" | sed "s|%t|$PWD|g; s|%i|$2|g"
 }
 
-@test "systemd: jobs that queue run one after another, and one that is stopped leaves the queue" {
-	printf '#!/bin/sh\nexec "%s" hold "$1.up" "$1.down"\n' "$PROBE" >bin/convert
-	chmod +x bin/convert
+@test "systemd: queued jobs run in order, and a stopped one leaves the queue" {
+	program bin/convert "exec '$PROBE' hold \"\$1.up\" \"\$1.down\""
 	cp bin/convert bin/my-daemon
 	for name in one two three; do
 		fifos $name
@@ -83,10 +82,9 @@ exec_start() {
 	env -i PATH="$PATH" "${words[@]}"
 }
 
-@test "systemd: ExecStart= makes the report, and is no failure while another run makes it" {
+@test "systemd: ExecStart= makes the report, and succeeds if another run does" {
 	mkdir run
-	printf '#!/bin/sh\necho report; exit 4\n' >bin/make-report
-	chmod +x bin/make-report
+	program bin/make-report 'echo report; exit 4'
 	expect_status 4 exec_start
 	expect_out report
 	hold_lock run/report.lock
@@ -102,8 +100,7 @@ exec_start() {
 @test "systemd: the process that systemd watches is the report's own" {
 	mkdir run
 	fifos report
-	printf '#!/bin/sh\nexec "%s" hold "%s/report.up" "%s/report.down"\n' "$PROBE" "$PWD" "$PWD" >bin/make-report
-	chmod +x bin/make-report
+	program bin/make-report "exec '$PROBE' hold '$PWD/report.up' '$PWD/report.down'"
 	read -ra words <<<"$(sed -n 's/^ExecStart=//p' "$RECIPES/report.service" | sed "s|%t|$PWD/run|g")"
 	start report "${words[@]}"
 	ready report
@@ -114,40 +111,7 @@ exec_start() {
 
 # ---- apt ----
 
-# A package database of the test's own.  If there are FIFOs, the installation of its package waits at them.
-packages() {
-	export DPKG_ADMINDIR=$PWD/dpkg APT_CONFIG=$PWD/apt.conf
-	mkdir -p dpkg/info dpkg/updates dpkg/triggers inst apt/state/lists/partial apt/cache/archives/partial apt/log pkg/DEBIAN
-	: >dpkg/status
-	printf '%s\n' 'Package: sample' 'Version: 1' 'Architecture: all' \
-		'Maintainer: nobody <nobody@example.org>' 'Description: nothing' >pkg/DEBIAN/control
-	printf '#!/bin/sh\n[ ! -e "%s/dpkg.up" ] || exec "%s" hold "%s/dpkg.up" "%s/dpkg.down"\n' \
-		"$PWD" "$PROBE" "$PWD" "$PWD" >pkg/DEBIAN/preinst
-	chmod 755 pkg/DEBIAN pkg/DEBIAN/preinst
-	dpkg-deb --root-owner-group -b pkg sample.deb >/dev/null
-	DPKG=(dpkg "--admindir=$PWD/dpkg" "--instdir=$PWD/inst" "--log=$PWD/dpkg.log"
-		--force-script-chrootless --force-not-root --force-bad-path)
-	# no configuration of this machine, and no hook of its own
-	cat >apt.conf <<-END
-		Dir::Etc "$PWD/apt/none";
-		Dir::Etc::main "/dev/null";
-		Dir::Etc::parts "/dev/null";
-		Dir::State "$PWD/apt/state";
-		Dir::State::status "$PWD/dpkg/status";
-		Dir::Cache "$PWD/apt/cache";
-		Dir::Log "$PWD/apt/log";
-		APT::Sandbox::User "";
-		DPkg::Lock::Timeout "0";
-		DPkg::Options { "--admindir=$PWD/dpkg"; "--instdir=$PWD/inst"; "--log=$PWD/dpkg.log";
-			"--force-script-chrootless"; "--force-not-root"; "--force-bad-path"; };
-	END
-}
-
-installed() {
-	dpkg-query "--admindir=$PWD/dpkg" -W -f '${db:Status-Status}' sample 2>/dev/null | grep -qx installed
-}
-
-@test "no-apt: dpkg and apt-get give up while it runs, and install when it has ended" {
+@test "no-apt: dpkg and apt-get give up while it runs, and work afterwards" {
 	packages
 	stand mine no-apt
 	capture env LC_ALL=C "${DPKG[@]}" -i sample.deb

@@ -4,7 +4,7 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/recipes
 
-@test "queue: the second run waits, the third too, and they come in in this order" {
+@test "queue: the second and the third run wait, and run in this order" {
 	for recipe in queue section; do
 		stand "$recipe.1" "$recipe"
 		behind "$recipe.2" "$recipe"
@@ -20,7 +20,7 @@ load ../lib/recipes
 	done
 }
 
-@test "queue, section, self-lock: the command's status is the script's, and a lock that fails is a failure" {
+@test "queue, section, self-lock: the command's status, or the lock's failure" {
 	for recipe in queue section self-lock reject; do
 		expect_status 3 "$recipe" sh -c 'exit 3'
 	done
@@ -44,7 +44,7 @@ load ../lib/recipes
 	let_go on
 }
 
-@test "reject: the second run says so and ends with 75, the first goes on; afterwards there is room again" {
+@test "reject: a second run exits with 75; once the first has ended, it can run" {
 	stand one reject
 	expect_status 75 reject touch ran
 	[[ $out == "I'm rejected ("* ]]
@@ -63,7 +63,7 @@ load ../lib/recipes
 	expect_status 0 ./mine true
 }
 
-@test "self-lock with any lock: a file, and a directory by -m mkdir; under an outer lock, too" {
+@test "self-lock with a file, with a directory (-m mkdir), under an outer lock" {
 	self_lock_with "$PWD/file.lock"
 	self_lock_excludes
 	self_lock_with "$PWD/dir.lock" "-m mkdir"
@@ -71,7 +71,7 @@ load ../lib/recipes
 	[ ! -e dir.lock ]
 }
 
-@test "guard: in the first lines of another author's script, also when the script is replaced in mid-run" {
+@test "guard: protects another author's script, even one replaced meanwhile" {
 	write_viewer() {
 		printf '#!/bin/sh\n# viewer, version %s\n"$@"\n' "$1" >new
 		chmod +x new
@@ -90,9 +90,8 @@ load ../lib/recipes
 	[ "$(id -u)" -eq 0 ] || { capture ./viewer touch ran; [ "$status" -gt 1 ]; }
 }
 
-@test "on-off: each press does the other thing, and what the command has started ends with it" {
-	printf '#!/bin/sh\n"$@" &\nwait\n' >viewer
-	chmod +x viewer
+@test "on-off: each press switches, and ends all that the command has started" {
+	program viewer '"$@" & wait'
 	for _ in 1 2; do
 		stand on on-off ./viewer
 		expect_status 0 on-off ./viewer touch ran
@@ -103,7 +102,7 @@ load ../lib/recipes
 	done
 }
 
-@test "pool: each run has a line of its own, a killed run's line comes back, a fourth one waits" {
+@test "pool: each run has a line; a killed run's line is free again; one waits" {
 	printf 'red\ngreen\nblue\n' >list
 	stand one pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
 	stand two pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
@@ -118,7 +117,7 @@ load ../lib/recipes
 	let_go four
 }
 
-@test "pool: a last line without its end is a line; a line that is gone is said, and the command does not run" {
+@test "pool: a last line may lack its newline; a vanished line stops the run" {
 	printf 'red\ngreen' >list
 	stand one pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
 	stand two pool list sh -c 'echo "$RESOURCE"; exec "$@"' sh
@@ -169,16 +168,22 @@ load ../lib/recipes
 	done
 }
 
-@test "counter: with a lock that excludes nobody the demonstration ends there, and fails" {
-	printf '#!/bin/sh\nwhile [ $# -gt 0 ] && [ "$1" != counter ]; do shift; done\nexec "$@"\n' >sham
-	chmod +x sham
+@test "counter: with a lock that excludes nobody the demonstration fails" {
+	program sham 'while [ $# -gt 0 ] && [ "$1" != counter ]; do shift; done; exec "$@"'
 	mv sham bin/semlock
 	capture env TMPDIR="$PWD" timeout 60 counter-race
 	[ "$status" -eq 1 ]
 	[[ $out == *"-- semlock counter.sem"$'\n'"Hits on this page: 1001" ]] || complain "$out"
 }
 
-@test "data-file: readers together, a writer alone, and its file is old or new and whole" {
+@test "data-file replace: the file keeps its mode, whatever the umask is" {
+	echo 1 >d
+	chmod 664 d
+	(umask 077 && expect_status 0 data-file replace d < <(echo 2))
+	[ "$(stat -c %a d) $(<d)" = "664 2" ] || complain "$(ls -l d)"
+}
+
+@test "data-file: readers share, a writer is alone, the file is always whole" {
 	expect_status 0 data-file replace d < <(seq 3)
 	expect_status 0 data-file append d < <(echo 4)
 	expect_status 0 data-file read d
@@ -218,7 +223,7 @@ too_long() {
 	ended long 124 && read -r -t 1 _ pid <&"$up" && "$PROBE" gone "$pid"
 }
 
-@test "limits: 75 when it has waited too long, 124 when it has run too long, with all it has started" {
+@test "limits: a long wait exits 75; a long run 124, with all it started ended" {
 	expect_status 3 limits l sh -c 'exit 3'
 	limited_to 200
 	hold_lock l
@@ -228,7 +233,7 @@ too_long() {
 	with_room too_long
 }
 
-@test "marker: there while the command runs, BUSY for others, taken over from a killed run" {
+@test "marker: exists while the command runs; a killed run's is taken over" {
 	sed 's/-w 5/-w .1/' "$RECIPES/marker" >marker
 	chmod +x marker
 	for method in excl symlink mkdir rename; do
@@ -261,7 +266,7 @@ too_long() {
 	"$PROBE" gone "${COMMAND[one]}"
 }
 
-@test "pid-file: names the command's PID, sends a second one away, and a dead one's is taken over" {
+@test "pid-file: names the command's PID, refuses a second, replaces a dead one" {
 	sed 's/-w 3/-w .1/' "$RECIPES/pid-file" >pid-file
 	chmod +x pid-file
 	stand one ./pid-file p
@@ -284,13 +289,8 @@ cron_job() {
 	env -i HOME="$HOME" LOGNAME=me SHELL=/bin/sh PATH="$PATH" /bin/sh -c "$(sed -E 's/^([^ ]+ +){5}//' line)"
 }
 
-job() {
-	printf '#!/bin/sh\n%s\n' "$2" >"bin/$1"
-	chmod +x "bin/$1"
-}
-
-@test "crontab: one at a time and quiet when busy, but a job that fails, or a lock, is loud" {
-	job make-report 'echo made; exit 4'
+@test "crontab: one at a time, quiet when busy, loud when a job or lock fails" {
+	program bin/make-report 'echo made; exit 4'
 	hold_lock report.lock
 	expect_status 0 cron_job 1
 	expect_silent
@@ -304,8 +304,8 @@ job() {
 	[ -n "$err" ]
 }
 
-@test "crontab: after 12 skips in a row it says who has been running, and again after 24" {
-	job fetch-feeds 'exit 1'
+@test "crontab: after 12 skips in a row it names the holder, and again after 24" {
+	program bin/fetch-feeds 'exit 1'
 	hold_lock .fetch.lock
 	for skip in $(seq 24); do
 		case $skip in
@@ -325,7 +325,7 @@ job() {
 	[ ! -e .fetch.lock.skipped ]
 }
 
-@test "loud-after: a signal to it is the command's, and the lock is held until that has ended" {
+@test "loud-after: passes a signal on, and holds the lock until it has ended" {
 	fifos mine
 	start mine loud-after 2 l "$PROBE" signals mine.up mine.down
 	ready mine
@@ -343,7 +343,7 @@ job() {
 	expect_free l
 }
 
-@test "loud-after: a command that closes all descriptors keeps the lock to the end" {
+@test "loud-after: a command that closes all descriptors keeps the lock" {
 	fifos mine
 	start mine loud-after 2 l "$PROBE" closefrom-then-hold mine.up mine.down
 	ready mine
@@ -356,13 +356,13 @@ job() {
 }
 
 @test "crontab: a job that waits for another job" {
-	job make-backup 'echo backed up'
+	program bin/make-backup 'echo backed up'
 	expect_status 0 cron_job 3
 	expect_out "backed up"
 	[ -z "$(cron_job 4 2>/dev/null)" ]
 }
 
-@test "build-slot: as many as there are slots, the next waits, and a build within a build does not" {
+@test "build-slot: fills all slots, then waits; a nested build does not wait" {
 	export BUILD_LOCK=$PWD/slots BUILD_SLOTS=2
 	stand one build-slot
 	stand two build-slot
@@ -389,7 +389,7 @@ job() {
 }
 
 @test "gpu: each has one for itself, and waits while all are taken" {
-	job nvidia-smi 'printf "GPU 0\nGPU 1\n"'
+	program bin/nvidia-smi 'printf "GPU 0\nGPU 1\n"'
 	export GPU_LOCK=$PWD/pool
 	stand one gpu
 	expect_status 3 gpu sh -c 'echo $CUDA_VISIBLE_DEVICES; exit 3'
@@ -402,8 +402,8 @@ job() {
 	let_go three
 }
 
-@test "shared-log: what many say at once comes in one piece from each, and statuses are theirs" {
-	job speaks 'for _ in 1 2 3 4 5 6 7 8 9; do yes "$1" | head -n 300000; done'
+@test "shared-log: the output of each stays in one piece, statuses their own" {
+	program bin/speaks 'for _ in 1 2 3 4 5 6 7 8 9; do yes "$1" | head -n 300000; done'
 	seq 6 | xargs -P 6 -n 1 shared-log log speaks
 	[ "$(uniq log | wc -l)" -eq 6 ] || complain "$(uniq -c log)"
 	[ "$(wc -l <log)" -eq 16200000 ]
@@ -411,7 +411,7 @@ job() {
 	[ "$(tail -n 1 log)" = last ]
 }
 
-@test "shared-log: what the command has said is in the log, also after TERM to the script" {
+@test "shared-log: what the command printed is in the log, even after TERM" {
 	stand one shared-log log sh -c 'echo said; exec "$0" "$@"'
 	kill -TERM "${PID[one]}"
 	let_go one

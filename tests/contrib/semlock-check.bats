@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # contrib/semlock-check: two processes that want one lock.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/demo
 
 CHECK=$SOURCE/contrib/semlock-check
 
@@ -10,7 +11,7 @@ nothing_left() {
 	[ "$(ls -A)" = bin ] || complain "$(ls -A)"
 }
 
-@test "on a local file system every method excludes, a line each; LOCK is left alone, and nothing stays behind" {
+@test "on a local file system every method excludes, and LOCK is left alone" {
 	hold_lock l
 	expect_status 0 "$CHECK" l
 	let_go
@@ -58,7 +59,7 @@ as_semlock() {
 	grep -qE '^excl +does not exclude: still held after its release' .out
 }
 
-@test "a fault is no answer: it cannot tell, says why, and ends with the fault's status" {
+@test "a fault is reported with its reason and status, not as an answer" {
 	as_semlock <<<'[ "${*: -1}" != true ] || { echo "semlock: $4: cannot create it: No space left on device" >&2; exit 73; }; exec "$real" "$@"'
 	expect_status 73 "$CHECK" -m mkdir l
 	grep -q '^mkdir    cannot tell: .*: No space left on device' .out
@@ -95,11 +96,18 @@ as_semlock() {
 }
 
 @test "a URL: one lock beside it" {
-	mkdir helpers
-	ln -s "$SOURCE/contrib/locksmith-demo" helpers/semlock-locksmith-demo
-	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
+	demo_helpers
 	expect_status 0 "$CHECK" "demo://$PWD/l"
 	grep -qx 'demo     excludes' .out
 	rm -r helpers
+	nothing_left
+}
+
+@test "in a sandbox that forbids --detach, a line says so" {
+	expect_status 0 "${PROBE%/*}/tools/sandboxed" agent "$CHECK" l
+	[ "$(grep -c ' excludes$' .out)" -eq 8 ] || complain "$out"
+	grep -qx 'sandbox  this sandbox: no --detach, --release, --resume' .out || complain "$out"
+	expect_status 0 "$CHECK" -m flock l
+	! grep -q sandbox .out || complain "$out"
 	nothing_left
 }

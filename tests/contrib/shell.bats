@@ -40,7 +40,7 @@ prints() {
 	[ -z "$err" ] || complain "$err"
 }
 
-@test "a function: in the shell itself, with its arguments as they are, and its status" {
+@test "a function runs in the shell itself, with its arguments and its status" {
 	check() { prints '<a b><><*>' 'count 1 status 3' free; }
 	in_each_shell <<-'END'
 		count=0
@@ -112,7 +112,7 @@ prints() {
 	END
 }
 
-@test "nested: the same lock is not waited for, by any of its names, also in a subshell" {
+@test "nested: a lock we hold, by any name, is not waited for, in subshells too" {
 	check() { prints same dot link elsewhere subshell substitution pipe acquired held free; }
 	in_each_shell <<-'END'
 		ln -s l link
@@ -139,7 +139,7 @@ prints() {
 	END
 }
 
-@test "shared together; under a shared lock an exclusive one of the same is refused, not waited for" {
+@test "shared locks nest; exclusive under shared is refused, not waited for" {
 	check() {
 		expect_status 0 timeout 60 "${shell[@]}" script
 		expect_out "$(printf '%s\n' 'others may' 'shared again' 'status 64')"
@@ -155,7 +155,7 @@ prints() {
 	END
 }
 
-@test "lock_acquire, lock_release: several locks, let go in any order; -n when busy is 1" {
+@test "lock_acquire, lock_release: several locks, any order; busy -n gives 1" {
 	check() {
 		expect_status 0 timeout 60 "${shell[@]}" script
 		expect_out "$(printf '%s\n' 'a held b held' 'a free b held' 'again 64' 'not ours 64' 'a free b free' 'busy 1')"
@@ -182,7 +182,7 @@ prints() {
 	END
 }
 
-@test "the end of the shell lets go, whether it ends by exit, by set -e or by KILL" {
+@test "the lock is released when the shell ends, by exit, set -e or KILL" {
 	check() {
 		for way in exit false kill; do
 			capture timeout 60 "${shell[@]}" script with $way
@@ -212,7 +212,7 @@ prints() {
 	END
 }
 
-@test "a LOCK that cannot be opened: 66, the function does not run, the shell goes on" {
+@test "a LOCK that cannot be opened gives 66, and the shell goes on without it" {
 	check() {
 		expect_status 0 timeout 60 "${shell[@]}" script
 		expect_out "$(printf '%s\n' 'with 66' 'acquire 66' 'none 64' 'option 64' 'depth 0')"
@@ -226,7 +226,7 @@ prints() {
 	END
 }
 
-@test "a lock file that is removed during the wait: the file that has its name now is locked" {
+@test "if a lock file is removed during the wait, its successor is locked" {
 	check() {
 		fifos script
 		hold_lock --rm l
@@ -244,7 +244,7 @@ prints() {
 	END
 }
 
-@test "descriptors of the script's own are left alone, and what is in a lock file is, too" {
+@test "the script's own descriptors and a lock file's content are left alone" {
 	check() {
 		prints
 		[ "$(cat mine9)" = nine ]
@@ -261,7 +261,24 @@ prints() {
 	END
 }
 
-@test "lock_detach, lock_end: a lock for a later shell, by its ID; busy is 1, a second end 76, a missing argument 64" {
+@test "under noclobber: a lock file is created, and an existing one stays" {
+	check() {
+		echo content >k
+		prints one two
+		[ "$(<k)" = content ]
+	}
+	in_each_shell <<-'END'
+		set -C
+		with_lock l echo one
+		lock_acquire m
+		lock_release m
+		with_lock k echo two
+		[ -e l ]
+		[ -e m ]
+	END
+}
+
+@test "lock_detach, lock_end: a lock by ID for a later shell; else 1, 76, 64" {
 	check() {
 		prints 'busy 1' 'end 0' free 'again 76' 'slot 0' 'held 1' 'free with PID' 'short 64' 'short 64'
 	}
@@ -274,7 +291,7 @@ prints() {
 		again=0
 		lock_end "$id" l 2>said || again=$?
 		echo "again $again"
-		grep -q 'has ended before' said
+		grep -q 'no such hold' said
 		lock_detach $$ -j 2 slots
 		lock_end "$lock_id" slots && echo "slot $?"
 		sleep 1000 &
@@ -288,7 +305,7 @@ prints() {
 	END
 }
 
-@test "lock_detach with --keep-place: lock_id is the ID of the place, and empty where there is none" {
+@test "lock_detach --keep-place: lock_id is the place's ID, or empty" {
 	check() {
 		prints 'waits 1' 'no place 1' 'waits 7' resumed 'held 1' 'end 0' 'end 0' free
 	}

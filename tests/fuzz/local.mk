@@ -11,16 +11,16 @@ FUZZ_record_FILES = tests/fuzz/record.c src/methods/file/owner_record.c src/sys/
 FUZZ_proc_FILES = tests/fuzz/proc.c src/sys/open_fds.c src/sys/file_system.c src/sys/crash_points.c src/report/text.c \
 	src/sys/deadline.c
 FUZZ_words_FILES = tests/fuzz/words.c src/report/text.c
-FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/sys/deadline.c src/sys/files.c \
+FUZZ_answers_FILES = tests/fuzz/answers.c src/methods/server/locksmith.c src/sys/deadline.c src/sys/files.c src/sys/waiting.c src/sys/process.c \
 	src/report/error.c src/report/text.c
 FUZZ_options_FILES = tests/fuzz/options.c $(SEMLOCK_PARTS_SOURCES)
 FUZZ_options_WRAPS = -Wl,--wrap=die,--wrap=usage_help,--wrap=usage_version,--wrap=named_lock_path,--wrap=status_fd_use,--wrap=memory_lasting
-FUZZ_server_FILES = tests/fuzz/server.c src/locksmith/common/loop.c src/locksmith/common/protocol.c src/sys/deadline.c \
+FUZZ_server_FILES = tests/fuzz/server.c src/sys/random.c src/locksmith/common/loop.c src/locksmith/common/protocol.c src/sys/deadline.c \
 	src/locksmith/ftp/listing.c src/locksmith/common/url.c src/report/error.c src/report/text.c
 FUZZ_etcd_FILES = tests/fuzz/etcd.c src/locksmith/common/options.c src/locksmith/etcd/etcd_queue.c src/locksmith/etcd/etcd_wire.c \
 	src/locksmith/etcd/protobuf.c src/locksmith/curl/buffer.c \
 	src/locksmith/common/url.c \
-	src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/report/error.c \
+	src/sys/random.c src/locksmith/common/loop.c src/locksmith/common/protocol.c src/locksmith/curl/transfer.c src/report/error.c \
 	src/sys/process.c src/sys/deadline.c src/report/text.c
 
 check_PROGRAMS += tests/fuzz/duration tests/fuzz/record tests/fuzz/proc tests/fuzz/words \
@@ -69,5 +69,16 @@ fuzz: config.h
 		esac; \
 		$(FUZZ_COMPILE) $$name $(FUZZ_FLAGS) "$$@" || status=1; \
 	done; exit $$status
+	@$(MAKE) fuzz-strangers
 
-EXTRA_DIST += tests/fuzz/run tests/fuzz/seeds
+# Each helper before a server that sends random answers.  make fuzz-strangers FUZZ_ROUNDS=300 STRANGERS='ssh redis'
+FUZZ_ROUNDS = 10000
+STRANGERS = redis ssh s3 etcd ftp postgresql
+.PHONY: fuzz-strangers
+fuzz-strangers: all
+	@status=0; for engine in $(STRANGERS); do \
+		test ! -x semlock-locksmith-$$engine || \
+		PYTHONDONTWRITEBYTECODE=1 python3 $(srcdir)/tests/fuzz/strangers.py '$(abs_top_builddir)' $$engine $(FUZZ_ROUNDS) || status=1; \
+	done; exit $$status
+
+EXTRA_DIST += tests/fuzz/run tests/fuzz/seeds tests/fuzz/strangers.py

@@ -3,10 +3,10 @@
 and the line "==" after those of each LINE.  The environment variable FILE names the completion script.
 
 bash and zsh run at a terminal: LINE is typed, and the key pressed that inserts all completions.
-fish prints them without a terminal.
+fish prints them without a terminal.  zsh keeps what it finds in its directories in the file $ZSH_DUMP.
 
-completion.py --seen SHELL LINE: at a terminal, LINE and twice the tabulator are typed; prints the words that a
-person sees then, one a line."""
+completion.py --seen SHELL LINE...: at a terminal, each LINE and twice the tabulator are typed; prints the words that a
+person sees then, one a line, and "==" after those of each LINE."""
 import os
 import pty
 import re
@@ -24,12 +24,14 @@ SETUP = {
             'bind "\\C-t: insert-completions"; source /usr/share/bash-completion/bash_completion\n'
             'source "$FILE"\n',
     "zsh": SHOW + 'PS1=; unsetopt prompt_sp zle_bracketed_paste; zle_bracketed_paste=(); bindkey -e\n'
-           'fpath=("${FILE%/*}" $fpath); autoload -U compinit; compinit -u -D; zstyle ":completion:*" insert-tab no\n'
+           'fpath=("${FILE%/*}" $fpath); autoload -U compinit; compinit -u -d "$ZSH_DUMP"; zstyle ":completion:*" insert-tab no\n'
            'setopt no_beep; zstyle ":completion:all-matches:*" completer _all_matches _complete\n'
            'zstyle ":completion:all-matches:*" insert yes; zle -C all-matches complete-word _generic\n'
            'bindkey "^t" all-matches\n',
 }
-SETUP["fish"] = ('function show; printf "%s\\n" "<""<<" $argv ">"">>"; end; function fish_prompt; end; '
+# Without this fish runs apropos(1) for the commands that it completes, which takes seconds.
+UNDESCRIBED = "function __fish_describe_command; end; "
+SETUP["fish"] = (UNDESCRIBED + 'function show; printf "%s\\n" "<""<<" $argv ">"">>"; end; function fish_prompt; end; '
                  'source "$FILE"\n')
 COMMAND = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"],
            "fish": ["fish", "--no-config", "-i"]}
@@ -82,7 +84,7 @@ def main(shell, *lines):
 
 def fish(*lines):
     """With ? as a wildcard, as in fish 3, and without, as in fish 4: both complete the same."""
-    script = "source $FILE; for line in (cat); complete -C$line; echo ==; end"    # fish 3.1 hands -c no arguments on
+    script = UNDESCRIBED + "source $FILE; for line in (cat); complete -C$line; echo ==; end"    # fish 3.1 hands -c no arguments on
     said = [subprocess.run(["fish", f"--features={feature}", "-c", script], check=True, stdout=subprocess.PIPE,
                            input="\n".join(lines), text=True).stdout for feature in ("", "qmark-noglob")]
     for one, other in zip(*(words.split("==\n") for words in said)):
@@ -91,15 +93,16 @@ def fish(*lines):
     print(re.sub(r"\t.*", "", said[0]), end="")
 
 
-def seen(shell, line):
+def seen(shell, *lines):
     terminal = Terminal(shell)
     terminal.type(SETUP[shell] + "show ready\n")
     terminal.until(f"{BEGIN}\nready\n{END}\n")
-    terminal.await_prompt()
-    terminal.type(line + "\t\t\x15show done\n")
-    text = terminal.until(f"(.*){BEGIN}\ndone\n{END}\n").group(1)
-    words = re.sub(r"\x1b[\[(]?[0-9;?]*[A-Za-z]|\x00|\x07|\\(?= )", " ", text).replace("…-replace=", "").split()
-    print(*words, sep="\n")
+    for line in lines:
+        terminal.await_prompt()
+        terminal.type(line + "\t\t\x15show done\n")
+        text = terminal.until(f"(.*){BEGIN}\ndone\n{END}\n").group(1)
+        words = re.sub(r"\x1b[\[(]?[0-9;?]*[A-Za-z]|\x00|\x07|\\(?= )", " ", text).replace("…-replace=", "").split()
+        print(*words, "==", sep="\n")
 
 
 if sys.argv[1] == "--seen":

@@ -3,6 +3,8 @@
  *
  *   crowd line N KILL SEED LOG CMD...   N waiters, each started when the one before it sleeps;
  *                                       KILL of them are killed; then serves them
+ *   crowd judge LOG                     the same count of a LOG that waiters have written by
+ *                                       crowd number LOG N
  *   crowd loops N ROUNDS HOLD LATE CMD...
  *                                       N loops of ROUNDS commands that hold HOLD us; counts the
  *                                       entries more than LATE us after a later arrival's
@@ -158,7 +160,7 @@ bool until_asleep(pid_t pid)
 			return true;
 		if (has_ended(pid))
 			return false;
-		nap(20000);
+		nap(100000);
 	}
 	errno = ETIMEDOUT;
 	fail("a waiter did not go to sleep");
@@ -173,6 +175,7 @@ int main(int argc, char **argv)
 		int (*run)(char **argv);
 	} verbs[] = {
 	    {"line", 6, crowd_line},
+	    {"judge", 1, crowd_judge},
 	    {"stand", 2, crowd_stand},
 	    {"number", 2, crowd_number},
 	    {"loops", 6, crowd_loops},

@@ -39,6 +39,7 @@ bool until_asleep(pid_t pid);
 
 /* The verbs: each gets its words and returns the exit status. */
 int crowd_line(char **argv);
+int crowd_judge(char **argv);
 int crowd_number(char **argv);
 int crowd_stand(char **argv);
 int crowd_loops(char **argv);

@@ -22,6 +22,15 @@ teardown() {
 
 keys() { ctl get "" --prefix --keys-only | grep . || true; }
 
+# key_count LOCK N: waits until the lock has N keys.
+key_count() {
+	local end=$((SECONDS + LINE_SECONDS))
+	until [ "$(etcd_count "$1/")" -eq "$2" ]; do
+		((SECONDS < end)) || { keys >&2; return 1; }
+		nap 20
+	done
+}
+
 # keepalive_granted [OPTION...]: does the server keep the lease of a lock alive for the user of these options, who may
 # not write its key?  etcd 3.5.30 refuses that, etcd 3.4 does not.
 keepalive_granted() {
@@ -46,6 +55,7 @@ watches() {
 	local end=$((SECONDS + LINE_SECONDS))
 	until [ "$(metric 'grpc_server_started_total{grpc_method="Watch"')" -ge "$1" ]; do
 		((SECONDS < end)) || complain "too few watches" || return
+		nap 20
 	done
 }
 
@@ -67,7 +77,10 @@ calls() { grep -v watch "$DIR/between.log" | tr '\n' ' '; }
 holders() { ctl get "$1/" --prefix --print-value-only | grep -c ^holds; }
 
 # metric NAME: a figure out of the server's own count.
-metric() { curl -s "http://$ETCD/metrics" | awk -v name="$1" 'index($1, name) == 1 { n += $2 } END { printf "%d", n }'; }
+metric() {
+	etcd_ask "${ETCD##*:}" /metrics
+	awk -v name="$1" 'index($1, name) == 1 { n += $2 } END { printf "%d", n }' <<<"$ANSWER"
+}
 
 # slow SECONDS CALL...: from now on the answers to these calls are so late.
 slow() {

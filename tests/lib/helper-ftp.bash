@@ -19,24 +19,19 @@ setup() {
 
 teardown() {
 	smiths_stop_all
-	[ -z "$SERVER" ] || { kill -KILL "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null; } || true
+	[ -z "${SERVER-}" ] || server_kill
 	watched
 }
 
 # server [ARG...]: starts the server and sets PORT and URL
 server() {
-	: >"$DIR/ready"
-	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/ftp.py" "$DIR" "$@" >"$DIR/ready" 2>"$DIR/server.err" </dev/null &
-	SERVER=$!
-	in_file "$DIR/ready" READY
-	read -r _ PORT <"$DIR/ready"
+	python_server "$DIR/ready" "$DIR/server.err" ftp.py "$DIR" "$@"
 	URL=ftp://127.0.0.1:$PORT
 	ROOT=$DIR/root
 }
 
 restart() {
-	kill -KILL "$SERVER"
-	wait "$SERVER" || true
+	server_kill
 	server "--port=$PORT"
 }
 

@@ -11,12 +11,13 @@ SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 SEMLOCK=${SEMLOCK:-$SOURCE/build/semlock}
 CONFIG=${CONFIG:-$SOURCE/build/config.h}
 CRASHABLE=${CRASHABLE:-no}
-PATIENCE=60 # seconds that a test waits for an event: long enough for a slow machine
+CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 declare -gA PID=() COMMAND=()
 # make's own, whatever it was called with: semlock heeds MAKEFLAGS.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 # shellcheck source=tests/lib/watchdog.bash
 source "$SOURCE/tests/lib/watchdog.bash"
+PATIENCE=$((60 * (SLOWNESS < 5 ? SLOWNESS : 5))) # seconds that a test waits for an event
 
 setup() {
 	watch_over || return
@@ -33,8 +34,19 @@ teardown() {
 }
 
 queue_directory() {
-	sed -n 's/^#define QUEUE_DIRECTORY "\(.*\)"$/\1/p' "$CONFIG" | grep . ||
-		complain "$CONFIG does not say where the queues are"
+	local line
+	while read -r line; do
+		case $line in
+		'#define QUEUE_DIRECTORY '*) line=${line#*\"} && echo "${line%\"*}" && return ;;
+		esac
+	done <"$CONFIG"
+	complain "$CONFIG does not say where the queues are"
+}
+
+# id_of FILE: prints its device and inode, as they stand in the name of a queue.
+id_of() {
+	local device inode
+	read -r device inode < <(stat -c '%d %i' "$1") && printf '%x-%x\n' "$device" "$inode"
 }
 
 # Prints the directory of --name, for the user that runs the test.
@@ -44,7 +56,12 @@ name_directory() {
 
 # Prints the path of the queue of lock file $1.
 queue_of() {
-	printf '%s/semlock-%x-%x\n' "$(queue_directory)" "$(stat -c %d "$1")" "$(stat -c %i "$1")"
+	printf '%s/semlock-%s\n' "$(queue_directory)" "$(id_of "$1")"
+}
+
+# has_tickets QUEUE N: N tickets at least are drawn from that file
+has_tickets() {
+	[ -e "$1" ] && [ "$(grep -c "POSIX .* WRITE .*:$(stat -c %i "$1") " /proc/locks)" -ge "$2" ]
 }
 
 # util-linux's own flock, to compare with; empty if it is not installed.
@@ -117,6 +134,23 @@ page_text() {
 	sed -e 's/\\-/-/g; s/\\f[A-Z]//g; s/\\&//g; s/\\e/\\/g; s/\\(dq/"/g; s/\\(ti/~/g' -e "s/\\\\(aq/'/g" "$1"
 }
 
+# locks_here: a manual's examples, with the locks of /tmp, of /run and of a --name in this directory; a line of a crontab is its
+# command alone.
+locks_here() {
+	sed -e "s#/tmp/#$PWD/#g; s#/run/#$PWD/#g; s#--name=\([a-z0-9-]*\)#$PWD/\1.lock#g" -e 's#^[*0-9/]* [*0-9]* [*] [*] [*] *##'
+}
+
+# program FILE TEXT: FILE is a shell script that can be run.
+program() {
+	printf '#!/bin/sh\n%s\n' "$2" >"$1"
+	chmod +x "$1"
+}
+
+# runs PID NAME: the process runs a program of that name.
+runs() {
+	[ "$(cat "/proc/$1/comm")" = "$2" ]
+}
+
 # start NAME CMD...: in the background; PID[NAME] is CMD's own.
 # (A shell's "&" and nohup ignore signals, and an ignored signal stays ignored: undo that.)
 start() {
@@ -132,7 +166,7 @@ eventually() {
 	local end=$((SECONDS + PATIENCE)) pause=5
 	until "$@"; do
 		[ $SECONDS -lt $end ] || complain "this never came true: $*" || return
-		"$PROBE" pause $pause
+		nap $pause
 		[ $pause -ge 200 ] || pause=$((pause + 1 + pause / 10))
 	done
 }
@@ -170,9 +204,18 @@ among_few_locks() {
 		if "$@"; then return; fi
 		few_locks || few=no
 		[ $few = no ] || return 1
-		"$PROBE" pause 200
+		nap 200
 	done
 	complain "there are too many locks on this machine: $*"
+}
+
+# show_processes: the state of each process that start() has begun, and where it sleeps.
+show_processes() {
+	local name
+	for name in "${!PID[@]}"; do
+		echo "$name: ${PID[$name]} $(sed -n 's/^State:[[:blank:]]*//p' "/proc/${PID[$name]}/status" 2>&1)" \
+			"$(cat "/proc/${PID[$name]}/syscall" 2>&1)"
+	done
 }
 
 # next_line NAME: the next line on the FIFO NAME.up, in $line.  (At its timeout, read may have the
@@ -184,7 +227,7 @@ next_line() {
 		line=$line$part
 		tries=$((tries + 1))
 		if [ $tries -ge $PATIENCE ] || ! kill -0 "${PID[$1]}" 2>/dev/null; then
-			complain "$1 said nothing" "$(cat "$1.out" "$1.err")" || return
+			complain "$1 said nothing" "$(cat "$1.out" "$1.err")" "$(show_processes)" || return
 		fi
 	done <>"$1.up" # opened once: between two opens, the line of a writer that closes the FIFO would be lost
 	line=$line$part
@@ -249,6 +292,18 @@ queue_as() {
 	fifos "$name"
 	start "$name" "$SEMLOCK" "$@" "$PROBE" hold "$name.up" "$name.down"
 	"$PROBE" blocked "${PID[$name]}"
+}
+
+# hang_as NAME ARGS...: a waiter, the first in its queue, that hangs when its turn has come, until SIGCONT.  It does not
+# take the lock, and is not seen to be stopped: as one whose control group is frozen.
+hang_as() {
+	local name=$1
+	shift
+	fifos "$name"
+	rm -f "$name.passed"
+	SEMLOCK_CRASH=lock.head:hang SEMLOCK_CRASH_LOG=$name.passed \
+		start "$name" "$CRASHABLE_SEMLOCK" "$@" "$PROBE" hold "$name.up" "$name.down"
+	eventually grep -qs ' hangs$' "$name.passed"
 }
 
 # report_as NAME ARGS...: semlock ARGS with a command that reports its signals on NAME.up.
@@ -380,6 +435,13 @@ namespaces() {
 
 under_valgrind() {
 	case $SEMLOCK in */under-valgrind) ;; *) return 1 ;; esac
+}
+
+# often N: sets $often, how many times to do what only repeats, so that processes meet by chance: N with THOROUGH=1, a
+# third of it without.
+often() {
+	often=$(($1 / 3))
+	[ -z "${THOROUGH-}" ] || often=$1
 }
 
 # starts_many: skips the test if each start of semlock takes half a second.

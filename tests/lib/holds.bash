@@ -18,10 +18,20 @@ holds_prepare() {
 	owners=()
 }
 
-# The holds work in the directory /, where no watchdog looks for them.
+# A stopped keeper goes on, to see the end of its owner.  The holds work in the directory /, where no watchdog looks for them.
 holds_tidy() {
 	local one
+	[ -z "${id-}" ] || kill -CONT "$(keeper)" 2>/dev/null || true
 	for one in "${owners[@]}"; do kill -KILL "$one" 2>/dev/null || true; done
+}
+
+# keeper, holder: the processes of hold $id
+keeper() {
+	echo "${id%%-*}"
+}
+
+holder() {
+	pgrep -P "$(keeper)"
 }
 
 # hold ARGS...: one call, by a shell that ends; sets $id.
@@ -35,8 +45,8 @@ hold() {
 # processes_of_hold: the keeper of hold $id, its holder, and what that has started: the placeholder, and a helper
 processes_of_hold() {
 	local holder
-	holder=$(pgrep -P "${id%%-*}")
-	echo "${id%%-*} $holder $(pgrep -P "$holder" | tr '\n' ' ')"
+	holder=$(holder)
+	echo "$(keeper) $holder $(pgrep -P "$holder" | tr '\n' ' ')"
 }
 
 # gone PID...: none of them is left
@@ -93,7 +103,7 @@ ends_with_its_processes() {
 		hold "$@" "$lock"
 		kill -KILL "$(processes_of_hold | cut -d' ' -f$which)"
 		expect_status 0 "$SEMLOCK" -w 60 "$lock" true || return
-		refused 76 "ended before" "$SEMLOCK" --release="$id" "$lock" || return
+		refused 76 "ended" "$SEMLOCK" --release="$id" "$lock" || return
 		kill_owner
 		eventually nothing_left || return
 	done

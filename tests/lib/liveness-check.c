@@ -266,7 +266,11 @@ static void formats(void)
 	READ("four letters", "abcd", RECORD_JUNK, 0, "");
 	READ("a negative number", "-5\n", RECORD_JUNK, 0, "");
 	READ("a number too big", "99999999999999999999999\n", RECORD_JUNK, 0, "");
-	READ("a number and more", "12345 abc\n", RECORD_JUNK, 0, "");
+	READ("a PID and words", "12345 abc\n", RECORD_PID, 12345, "");
+	READ("minicom's", "     12345 minicom root\n", RECORD_PID, 12345, "");
+	READ("a number and words without a newline", "12345 abc", RECORD_JUNK, 0, "");
+	READ("two numbers", "12345 67\n", RECORD_JUNK, 0, "");
+	READ("a number and more lines", "12345 abc\ndef\n", RECORD_JUNK, 0, "");
 	READ("a NUL in the middle",
 	    "12\0"
 	    "45\n",

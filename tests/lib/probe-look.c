@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <regex.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "probe.h"
@@ -164,4 +167,60 @@ int cmd_gone(int argc, char **argv)
 		return 0;
 	fprintf(stderr, "probe: process %s lives on\n", argv[1]);
 	return 1;
+}
+
+/* Reads FILE, which may grow meanwhile, into TEXT, a string of its own. */
+static char *read_file(int fd, size_t size)
+{
+	char *text = malloc(size + 1);
+	size_t got = 0;
+	ssize_t n;
+
+	if (text == NULL)
+		fail("malloc", "");
+	while (got < size && (n = pread(fd, text + got, size - got, (off_t)got)) > 0)
+		got += (size_t)n;
+	for (size_t i = 0; i < got; i++)
+		if (text[i] == '\0')
+			text[i] = '\1';
+	text[got] = '\0';
+	return text;
+}
+
+static bool has_line(const char *name, const regex_t *pattern)
+{
+	struct stat now;
+	char *text;
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	bool found = false;
+
+	if (fd >= 0 && fstat(fd, &now) == 0) {
+		text = read_file(fd, (size_t)now.st_size);
+		found = regexec(pattern, text, 0, NULL, 0) == 0;
+		free(text);
+	}
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+/* line FILE PATTERN SECONDS: returns 0 when a line of FILE matches PATTERN, as grep(1) has it, and
+ * 1 after SECONDS.  FILE may not be there yet. */
+int cmd_line(int argc, char **argv)
+{
+	regex_t pattern;
+	long long end;
+	long pause = 1;
+
+	if (argc != 4)
+		misuse("line FILE PATTERN SECONDS");
+	if (regcomp(&pattern, argv[2], REG_NOSUB | REG_NEWLINE) != 0)
+		misuse("line FILE PATTERN SECONDS");
+	for (end = now_ms() + 1000 * number(argv[3]); !has_line(argv[1], &pattern);) {
+		if (now_ms() > end)
+			return 1;
+		pause_ms(pause);
+		pause += pause < 20;
+	}
+	return 0;
 }

@@ -17,6 +17,7 @@
 static char text[1 << 18];    /* all that the terminal has shown */
 static size_t shown, matched; /* its bytes; and up to where "expect" has matched */
 static int terminal;
+static unsigned short columns; /* 0: the terminal does not know */
 
 /* No echo: "expect" must not match what the test types. */
 static void quieten(int slave)
@@ -28,6 +29,14 @@ static void quieten(int slave)
 	t.c_lflag &= (tcflag_t) ~(ECHO | ECHOE | ECHOK | ECHONL | ECHOCTL);
 	t.c_oflag &= (tcflag_t)~ONLCR;
 	tcsetattr(slave, TCSANOW, &t);
+}
+
+static void set_width(int slave)
+{
+	struct winsize size = {.ws_row = 24, .ws_col = columns};
+
+	if (columns > 0 && ioctl(slave, TIOCSWINSZ, &size) != 0)
+		fail("cannot set the width of", "terminal");
 }
 
 /* As after a login: a shell's "&" and nohup ignore signals, and the keys would do nothing. */
@@ -51,6 +60,7 @@ static pid_t start_in_terminal(char **command)
 	if (slave < 0)
 		fail("cannot open", "terminal");
 	quieten(slave);
+	set_width(slave);
 	pid = fork();
 	if (pid != 0) {
 		close(slave);
@@ -121,9 +131,48 @@ static int foreground_blocked(void)
 	return -1;
 }
 
+/* Types Ctrl-S, and returns when the terminal takes no more output. */
+static int stop_output(void)
+{
+	long long end = now_ms() + PATIENCE_MS / 2;
+	struct pollfd out = {.events = POLLOUT};
+	int taken = 1;
+
+	type("^S", 0);
+	out.fd = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	while (out.fd >= 0 && (taken = poll(&out, 1, 0)) > 0 && now_ms() < end)
+		pause_ms(1);
+	close(out.fd);
+	return taken == 0 ? 0 : -1;
+}
+
+/* Returns when the file NAME exists.  The terminal may be stopped. */
+static int until_file(const char *name)
+{
+	long long end = now_ms() + PATIENCE_MS / 2;
+
+	while (access(name, F_OK) != 0) {
+		if (now_ms() >= end)
+			return -1;
+		pause_ms(1);
+	}
+	return 0;
+}
+
+static int make_file(const char *name)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return 0;
+}
+
 /* One line of the script: "line TEXT" types TEXT and Enter, "send TEXT" without Enter,
  * "expect TEXT" waits until the terminal shows it, "blocked" until the foreground job waits for a
- * lock. */
+ * lock; "stop" types Ctrl-S, "pause MS" waits, "make FILE" makes a file, "until FILE" waits for
+ * one. */
 static int follow(char *line)
 {
 	line[strcspn(line, "\n")] = '\0';
@@ -137,14 +186,24 @@ static int follow(char *line)
 	} else if (strcmp(line, "blocked") == 0 && foreground_blocked() != 0) {
 		fprintf(stderr, "probe: what runs in the terminal does not wait for a lock\n");
 		return -1;
-	}
+	} else if (strcmp(line, "stop") == 0 && stop_output() != 0) {
+		fprintf(stderr, "probe: Ctrl-S does not stop the terminal\n");
+		return -1;
+	} else if (strncmp(line, "make ", 5) == 0 && make_file(line + 5) != 0) {
+		fprintf(stderr, "probe: cannot make the file '%s'\n", line + 5);
+		return -1;
+	} else if (strncmp(line, "until ", 6) == 0 && until_file(line + 6) != 0) {
+		fprintf(stderr, "probe: there is no file '%s'\n", line + 6);
+		return -1;
+	} else if (strncmp(line, "pause ", 6) == 0)
+		pause_ms(atoi(line + 6));
 	return 0;
 }
 
-/* pty COMMAND...: runs COMMAND in a terminal, where the signals of keys and of job control are not
- * ignored; follows the script on standard input, then reads until COMMAND ends.  All that the
- * terminal shows goes to standard output; the exit status is COMMAND's, or 99 if an "expect" found
- * nothing or COMMAND did not end. */
+/* pty [-w COLUMNS] COMMAND...: runs COMMAND in a terminal, where the signals of keys and of job
+ * control are not ignored; follows the script on standard input, then reads until COMMAND ends. All
+ * that the terminal shows goes to standard output; the exit status is COMMAND's, or 99 if an
+ * "expect" found nothing or COMMAND did not end. */
 int cmd_pty(int argc, char **argv)
 {
 	static char line[4096];
@@ -152,8 +211,13 @@ int cmd_pty(int argc, char **argv)
 	int status, ok = 1;
 	pid_t pid;
 
+	if (argc > 3 && strcmp(argv[1], "-w") == 0) {
+		columns = (unsigned short)atoi(argv[2]);
+		argv += 2;
+		argc -= 2;
+	}
 	if (argc < 2)
-		misuse("pty COMMAND... <SCRIPT");
+		misuse("pty [-w COLUMNS] COMMAND... <SCRIPT");
 	pid = start_in_terminal(argv + 1);
 	while (ok && fgets(line, sizeof line, stdin) != NULL)
 		ok = follow(line) == 0;

@@ -34,6 +34,7 @@ static const struct {
     {"blocked", cmd_blocked},
     {"state", cmd_state},
     {"gone", cmd_gone},
+    {"line", cmd_line},
     {"room", cmd_room},
     {"sweep", cmd_sweep},
     {"watchdog", cmd_watchdog},
@@ -45,6 +46,9 @@ static const struct {
     {"pause", cmd_pause},
     {"pty", cmd_pty},
     {"timer", cmd_timer},
+    {"pauses", cmd_pauses},
+    {"slowness", cmd_slowness},
+    {"nothing", cmd_nothing},
     {"socket", cmd_socket},
 };
 

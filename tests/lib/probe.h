@@ -50,6 +50,7 @@ int cmd_rlimit_nofile(int argc, char **argv);
 int cmd_blocked(int argc, char **argv);
 int cmd_state(int argc, char **argv);
 int cmd_gone(int argc, char **argv);
+int cmd_line(int argc, char **argv);
 
 int cmd_room(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
@@ -63,6 +64,9 @@ int cmd_json(int argc, char **argv);
 int cmd_pause(int argc, char **argv);
 int cmd_pty(int argc, char **argv);
 int cmd_timer(int argc, char **argv);
+int cmd_pauses(int argc, char **argv);
+int cmd_slowness(int argc, char **argv);
+int cmd_nothing(int argc, char **argv);
 int cmd_socket(int argc, char **argv);
 
 #endif

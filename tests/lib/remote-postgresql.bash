@@ -10,7 +10,7 @@ prepare() {
 	DIR=$PWD
 	export SEMLOCK_LOCKSMITH_DIR=$LOCKSMITH_DIR HOME=$DIR
 	unset SEMLOCK_USER SEMLOCK_PASSWORD SEMLOCK_CACERT SEMLOCK_CERT SEMLOCK_KEY PGUSER PGPASSWORD PGSSLCERT PGSSLKEY PGSSLROOTCERT PGHOST PGPORT PGDATABASE PGSERVICE PGPASSFILE
-	postgresql_server max_connections=40 shared_buffers=8MB
+	postgresql_of_file max_connections=40 shared_buffers=8MB
 }
 
 tidy() {
@@ -18,20 +18,52 @@ tidy() {
 	[ -z "${HOSTILE-}" ] || kill "$HOSTILE" || true
 }
 
+teardown_file() { postgresql_end_file; }
+
 rows() { sql "SELECT count(*) FROM semlock.place WHERE token IS NOT NULL"; }
-held() { [ "$(rows)" -eq "$1" ]; }
-# waiting N: N have a place in the queue.
-waiting() { [ "$(sql "SELECT count(*) FROM semlock.place WHERE token IS NULL")" -eq "$1" ]; }
-# sessions NAME N: N sessions have a name like that.
-sessions() { [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '$1'")" -eq "$2" ]; }
+places() { sql "SELECT count(*) FROM semlock.place WHERE token IS NULL"; }
+# For eventually: held N, N hold the lock; waiting N, N have a place in the queue; sessions NAME N, N sessions have a name
+# like that.
+held() { sql_is "SELECT count(*) = $1 FROM semlock.place WHERE token IS NOT NULL"; }
+waiting() { sql_is "SELECT count(*) = $1 FROM semlock.place WHERE token IS NULL"; }
+sessions() { sql_is "SELECT count(*) = $2 FROM pg_stat_activity WHERE application_name LIKE '$1'"; }
 end_sessions() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'semlock%'"; }
+
+# pauses NAME N: the file pauses.NAME has the seconds of the next N sleeps between two looks of that semlock's helper, and when.
+# These are what the helper sets its timer to: a slow machine makes them no longer, nor shorter.
+pauses() { "$PROBE" pauses "$(helper_of "$1")" "$2" >"pauses.$1"; }
 
 # proxy: starts between.py; PROXIED is URL through it.
 proxy() {
-	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/between.py" "$PG" "$DIR" >between 2>between.err </dev/null &
-	in_file between READY
-	PROXIED=${URL/$PG/127.0.0.1:$(sed 's/READY //' between)}
+	python_server between between.err between.py "$PG" "$DIR"
+	PROXIED=${URL/$PG/127.0.0.1:$PORT}
 }
+
+# pooler MODE [SESSIONS [SETTING]]: a pgbouncer with one session, or SESSIONS, for all its clients; POOLED is URL through it.
+pooler() {
+	PATH=$PATH:/usr/sbin command -v pgbouncer >/dev/null || skip "no pgbouncer here"
+	cat >"$PG_HOME/pgbouncer.ini" <<-END
+		[databases]
+		* = host=127.0.0.1 port=${PG_PORT[one]} user=lock
+		[pgbouncer]
+		listen_addr = 127.0.0.1
+		listen_port = ${PG_PORT[pooler]}
+		unix_socket_dir =
+		auth_type = any
+		auth_file = /dev/null
+		max_client_conn = 1000
+		pool_mode = $1
+		default_pool_size = ${2:-1}
+		${3-}
+	END
+	# auth_type "any" makes every client the user lock.
+	(cd "$PG_HOME" && pg_as "$(PATH=$PATH:/usr/sbin command -v pgbouncer)" "$PG_HOME/pgbouncer.ini") >"$PG_HOME/pgbouncer.log" 2>&1 </dev/null &
+	PG_PID[pooler]=$!
+	eventually pooler_listens
+	POOLED=${URL/$PG/127.0.0.1:${PG_PORT[pooler]}}
+}
+
+pooler_listens() { (: <>"/dev/tcp/127.0.0.1/${PG_PORT[pooler]}") 2>/dev/null; }
 
 # waiter NAME ARG...: starts semlock, and returns when semlock says that it waits.
 waiter() {

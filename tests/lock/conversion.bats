@@ -63,7 +63,7 @@ tidy() {
 	ended upgrade 0
 }
 
-@test "--fcntl: to exclusive, not granted: the shared lock is as it was, with waiters too" {
+@test "--fcntl: a refused upgrade to exclusive keeps the shared lock" {
 	if under_valgrind; then skip "valgrind 3.19 lets no signal into a wait for an OFD lock"; fi
 	expect_status 0 "$SEMLOCK" --fcntl -s 8
 	hold_as reader --fcntl -s l 8>&-
@@ -83,7 +83,7 @@ tidy() {
 	let_go writer
 }
 
-@test "--fcntl: to exclusive in one step, before the waiters, which would wait for the shared lock" {
+@test "--fcntl: an upgrade to exclusive is one step, ahead of the waiters" {
 	expect_status 0 "$SEMLOCK" --fcntl -s 8
 	hold_as reader --fcntl -s l 8>&-
 	queue_as first --fcntl l 8>&-
@@ -112,7 +112,7 @@ tidy() {
 	grep -q "OFDLCK.*WRITE.* 0 19$" /proc/self/fdinfo/8
 }
 
-@test "two commands make one descriptor's lock exclusive: the second does not let go of what the first got" {
+@test "two upgrades of one descriptor's lock: the second keeps the first's lock" {
 	CRASHABLE_SEMLOCK=${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}
 	expect_status 0 "$SEMLOCK" -s 8
 	hold_as reader -s l 8>&-
@@ -151,7 +151,7 @@ tidy() {
 	expect_free l
 }
 
-@test "--fcntl --replace: the other holder is stopped, not the shell whose descriptor it is" {
+@test "--fcntl --replace stops the other holder, not the descriptor's own shell" {
 	if under_valgrind; then skip "valgrind 3.19 has no process descriptors"; fi
 	expect_status 0 "$SEMLOCK" --fcntl -s 8
 	hold_as reader --fcntl -s l 8>&-

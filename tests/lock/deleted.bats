@@ -25,31 +25,33 @@ overlap() {
 
 BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 
-@test "deleting the lock file as the last act lets no command in beside the next" {
+@test "a command that deletes the lock file last lets nobody in beside the next" {
 	overlap "$SEMLOCK"
 	[ "$status" -eq 1 ]
 	expect_silent
 }
 
-@test "with flock(1) instead of semlock two commands get in, so that this test can fail" {
+@test "with flock(1) instead of semlock two commands get in: the test can fail" {
 	system=$(system_flock)
 	[ -n "$system" ] || skip "no util-linux flock on this machine"
 	overlap "$system"
 	expect_out "inside too"
 }
 
-@test "eight loops whose commands delete the lock file: no two are ever inside at once" {
+@test "eight loops that delete the lock file never overlap" {
 	starts_many
-	expect_status 0 "$PROBE" storm 800 8 "$SEMLOCK" l sh -c '"$0" inside room 20; rm -f l' "$PROBE"
-	expect_out "0 x 800"
-	expect_status 0 "$PROBE" verdict room 16000
+	often 800
+	expect_status 0 "$PROBE" storm "$often" 8 "$SEMLOCK" l sh -c '"$0" inside room 20; rm -f l' "$PROBE"
+	expect_out "0 x $often"
+	expect_status 0 "$PROBE" verdict room $((20 * often))
 }
 
-@test "eight loops with --rm: no two are ever inside at once, and nothing is left" {
+@test "eight loops with --rm never overlap, and leave nothing" {
 	starts_many
-	expect_status 0 "$PROBE" storm 800 8 "$SEMLOCK" --rm l "$PROBE" inside room 20
-	expect_out "0 x 800"
-	expect_status 0 "$PROBE" verdict room 16000
+	often 800
+	expect_status 0 "$PROBE" storm "$often" 8 "$SEMLOCK" --rm l "$PROBE" inside room 20
+	expect_out "0 x $often"
+	expect_status 0 "$PROBE" verdict room $((20 * often))
 	[ ! -e l ]
 }
 
@@ -57,12 +59,13 @@ BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 	starts_many
 	start quick sh -c 'while :; do "$0" -n --rm l "$1" inside -s room 5; done' "$SEMLOCK" "$PROBE"
 	start timed sh -c 'while :; do "$0" -w .002 -s l "$1" inside -s room 5; done' "$SEMLOCK" "$PROBE"
-	expect_status 0 "$PROBE" storm 300 4 "$SEMLOCK" l "$PROBE" inside room 20
-	expect_out "0 x 300"
-	expect_status 0 "$PROBE" verdict room 6000
+	often 300
+	expect_status 0 "$PROBE" storm "$often" 4 "$SEMLOCK" l "$PROBE" inside room 20
+	expect_out "0 x $often"
+	expect_status 0 "$PROBE" verdict room $((20 * often))
 }
 
-@test "a file put in the place of another is another lock, and waiters get the new one" {
+@test "a file put in place of another is a new lock, and waiters get it" {
 	hold_lock l
 	queue_as second l
 	: >new
@@ -73,7 +76,7 @@ BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 	let_go second
 }
 
-@test "a directory that goes while a waiter waits: the lock cannot be opened any more, which is not busy" {
+@test "if a directory is removed during a wait, its lock cannot be opened" {
 	for method in flock mkdir; do
 		mkdir d
 		hold_as holder$method -m $method d/l
@@ -93,7 +96,7 @@ BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 	[ ! -e l ]
 }
 
-@test "--rm removes it whatever the command's end, and not when the lock was refused" {
+@test "--rm removes the file however the command ends, not after a refusal" {
 	expect_status 3 "$SEMLOCK" --rm l sh -c 'exit 3'
 	[ ! -e l ]
 	expect_status 137 "$SEMLOCK" --rm l sh -c 'kill -9 $$'
@@ -119,7 +122,7 @@ BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 	done
 }
 
-@test "--rm leaves a file that is not empty, and says so; the status is the command's" {
+@test "--rm leaves a file that is not empty, reports it, and keeps the status" {
 	echo data >l
 	for way in "" "-m ofd" -o; do
 		# shellcheck disable=SC2086 # words
@@ -177,7 +180,7 @@ BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 @test "a name that always means another file by then: -w is kept, and -n ends" {
 	for option in "-w .5" -n; do
 		# shellcheck disable=SC2086 # an option and its argument
-		SEMLOCK_BROKEN=moving expect_status 1 timeout 20 "$BROKEN" $option l touch ran
+		SEMLOCK_BROKEN=moving expect_status 1 timeout "$PATIENCE" "$BROKEN" $option l touch ran
 		[ ! -e ran ]
 	done
 }

@@ -121,7 +121,7 @@ export SEMLOCK PROBE
 	done
 }
 
-@test "further bytes of a locked file are not waited for behind waiters for the first bytes" {
+@test "more bytes of a locked file do not wait behind waiters for the first" {
 	: >l
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl --start 0 --length 1 8
@@ -134,7 +134,7 @@ export SEMLOCK PROBE
 	let_go other
 }
 
-@test "a descriptor that waits past the waiters for its other lock comes before later waiters" {
+@test "a descriptor that waits past its other lock's waiters stays ahead" {
 	: >l
 	hold_as reader -s l
 	exec 8<>l
@@ -237,7 +237,7 @@ END
 	[ ! -e l ]
 }
 
-@test "a descriptor whose file was deleted excludes no other command: refused with 65, but not under the name flock" {
+@test "a descriptor of a deleted file is refused with 65, except as flock" {
 	exec 8>l
 	rm l
 	refused 65 "its file has been deleted or replaced, and programs that open the name lock another file" "$SEMLOCK" 8
@@ -254,7 +254,7 @@ END
 	expect_status 5 "$SEMLOCK" --fd 8 -c 'exit 5'
 	expect_status 5 "$SEMLOCK" -c --fd 8 'exit 5'
 	expect_status 5 "$SEMLOCK" -nc -w 1 --fd=8 'exit 5'
-	refused 64 "-c stands behind LOCK" "$SEMLOCK" -c -n l 'exit 5'
+	refused 64 "-c must follow LOCK" "$SEMLOCK" -c -n l 'exit 5'
 	exec 8>&-
 	hold_lock l
 	exec 8>l

@@ -3,7 +3,7 @@
 # --first: a place before all waiters, without stopping the holder.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
-@test "a waiter with --first is served before all others, and several of them in their order" {
+@test "waiters with --first are served before all others, in their own order" {
 	local method name
 	for method in flock ofd posix excl mkdir "flock -j1"; do
 		read -ra way <<<"-m $method l.${method%% *}"

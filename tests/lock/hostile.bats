@@ -28,8 +28,8 @@ shared_directory() {
 	refused 66 fifo "$SEMLOCK" fifo touch ran
 	refused 66 fifo "$SEMLOCK" -n fifo touch ran
 	refused 66 fifo "$SEMLOCK" -w 600 fifo touch ran
-	refused 66 "a FIFO or a device" "$SEMLOCK" --fcntl fifo touch ran
-	refused 66 "a FIFO or a device" "$SEMLOCK" -m posix fifo touch ran
+	refused 66 "a FIFO, or a device without a driver" "$SEMLOCK" --fcntl fifo touch ran
+	refused 66 "a FIFO, or a device without a driver" "$SEMLOCK" -m posix fifo touch ran
 	[ ! -e ran ]
 }
 
@@ -39,7 +39,7 @@ shared_directory() {
 	[ ! -e ran ]
 }
 
-@test "a link that another user planted in a directory open to all is refused with 66" {
+@test "another user's link planted in a world-writable directory gives 66" {
 	protect symlinks 0
 	shared_directory
 	echo precious >victim
@@ -73,7 +73,7 @@ shared_directory() {
 	[ ! -e made ]
 }
 
-@test "a user's own link in such a directory is followed, as are root's and the directory owner's" {
+@test "in such a directory, one's own, root's and the owner's links work" {
 	shared_directory
 	: >target
 	chmod 666 target
@@ -93,7 +93,7 @@ shared_directory() {
 }
 
 # A user that may write there may replace the target as well: to refuse the link protects nothing.
-@test "in a directory that all may write without the sticky bit, any link is followed" {
+@test "in a world-writable directory without the sticky bit links are followed" {
 	root_only "to be two users"
 	mkdir -m 777 pub
 	: >target
@@ -102,7 +102,7 @@ shared_directory() {
 	expect_status 0 "$SEMLOCK" pub/l true
 }
 
-@test "a link in an ordinary directory is followed, and made through when it dangles" {
+@test "an ordinary directory's link is followed, and creates what it names" {
 	mkdir sub
 	ln -s sub/target l
 	expect_status 0 "$SEMLOCK" l true
@@ -135,7 +135,7 @@ shared_directory() {
 	[ "$(cat l)" = precious ]
 }
 
-@test "another user's file in a directory open to all locks with fs.protected_regular" {
+@test "another user's file in an open directory locks under protected_regular" {
 	protect regular 2
 	shared_directory
 	: >pub/l
@@ -165,7 +165,7 @@ shared_directory() {
 	diff <(grep '^[012] ' bare) <(grep '^[012] ' list)
 }
 
-@test "messages of a semlock whose standard error was closed do not go into the lock file" {
+@test "with standard error closed, no message is written into the lock file" {
 	echo precious >l
 	hold_lock l
 	expect_status 1 "$PROBE" with-closed 0 1 2 -- "$SEMLOCK" -v -n l true
@@ -175,7 +175,7 @@ shared_directory() {
 	[ ! -s other ]
 }
 
-@test "a terminal as a lock does not become the controlling one, nor /dev/full a trouble" {
+@test "a terminal as a lock never becomes the controlling one; /dev/full works" {
 	expect_status 0 "$SEMLOCK" /dev/full true
 	expect_status 0 setsid -w "$SEMLOCK" /dev/ptmx sh -c '! (: </dev/tty) 2>/dev/null'
 }
@@ -212,7 +212,7 @@ shared_directory() {
 	[ ! -e elsewhere ]
 }
 
-@test "a symbolic link that is replaced while it is looked at is looked at again" {
+@test "a symbolic link that is replaced during the look is looked at again" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	: >l
@@ -224,14 +224,14 @@ shared_directory() {
 	refused 66 "Input/output error" strace -qq -o trace -e inject=readlink,readlinkat:error=EIO:when=1+ "$SEMLOCK" link true
 }
 
-@test "root's link in another user's sticky directory: followed, and the name is taken for what it means" {
+@test "root's link in another user's sticky directory is followed" {
 	others_may_run
 	protect symlinks 1
 	shared_directory
 	chown 65533 pub
 	mkdir open && chmod 777 open
 	ln -s ../open/l pub/link
-	expect_status 0 timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" -w 5 pub/link true
-	expect_status 0 timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" -n pub/link true
+	expect_status 0 timeout "$PATIENCE" setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" -w 30 pub/link true
+	expect_status 0 timeout "$PATIENCE" setpriv --reuid=65534 --regid=65534 --clear-groups "$SEMLOCK" -n pub/link true
 	[ -f open/l ]
 }

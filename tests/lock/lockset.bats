@@ -191,7 +191,7 @@ tidy() { [ -z "${other-}" ] || rm -r "$other"; }
 	refused 64 -f "$SEMLOCK" -f a 8 8>l
 }
 
-@test "dining philosophers: no deadlock, no overlap, in any order on the command line" {
+@test "dining philosophers: no deadlock and no overlap, in any order of locks" {
 	starts_many
 	expect_status 0 "$CROWD" dine 5 200 1 . "$SEMLOCK"
 	expect_out "meals 1000 overlaps 0"

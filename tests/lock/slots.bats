@@ -127,7 +127,7 @@ byte_and_slot() {
 	rm -f ./*.up ./*.down
 }
 
-@test "a waiter that asks for fewer slots is not overtaken by waiters that could have another" {
+@test "a waiter for fewer slots is not overtaken by one that could use another" {
 	hold_as a -j 1 l
 	queue_as b -j 1 l
 	queue_as c -j 2 l
@@ -163,7 +163,7 @@ those_who_disagree() {
 	rm -f ./*.up ./*.down
 }
 
-@test "holders that disagree on the number of slots see the slots they asked for" {
+@test "holders that disagree on the number of slots each see that many" {
 	each_method those_who_disagree
 }
 
@@ -185,11 +185,11 @@ those_who_disagree() {
 	exec 8>&- 9>&-
 }
 
-@test "a descriptor that cannot have a slot is told what it needs, with flock as with ofd: 65" {
+@test "a descriptor that cannot have slots is refused with 65 and the reason" {
 	touch l
 	for method in flock ofd; do
 		refused 65 "a slot, needs a descriptor open for writing" "$SEMLOCK" -m $method -j 2 8 8<l
-		refused 65 "a directory takes no fcntl lock and has no slots" "$SEMLOCK" -m $method -j 2 8 8<.
+		refused 65 "a directory can have no fcntl lock and no slots" "$SEMLOCK" -m $method -j 2 8 8<.
 	done
 }
 
@@ -213,7 +213,7 @@ those_who_disagree() {
 	done
 }
 
-@test "a descriptor's slot is let go by -u, whichever it is, and asked for again it is the same" {
+@test "-u releases a descriptor's slot; a repeated request gets the same slot" {
 	local method way
 	for method in flock ofd posix; do
 		[ "$method" != posix ] || continue
@@ -237,7 +237,7 @@ those_who_disagree() {
 	done
 }
 
-@test "bytes that a descriptor has beside its slots stay locked, and their waiters are not queued behind" {
+@test "a descriptor's other bytes stay locked while it waits for a slot" {
 	: >l
 	exec 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl --start 100 --length 10 8
@@ -254,7 +254,7 @@ those_who_disagree() {
 	let_go other
 }
 
-@test "two descriptors that have shared all bytes, and want slots, do not wait for each other" {
+@test "two descriptors that share all bytes do not wait for each other's slots" {
 	: >l
 	exec 7<>l 8<>l
 	expect_status 0 "$SEMLOCK" --fcntl -s 7
@@ -299,7 +299,7 @@ those_who_disagree() {
 	[[ $out == "waiters 40 killed 10 served 30 inversions 0 held-up "* ]] || complain "$out"
 }
 
-@test "a waiter for a slot sleeps, wakes twice a second at most, and has any slot as soon as it is free" {
+@test "a waiter for a slot wakes twice a second at most, and takes any slot" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	hold_as first -j2 l
@@ -320,7 +320,7 @@ those_who_disagree() {
 	let_go first
 }
 
-@test "never more than three inside, whichever process is killed, and all three slots stay in use" {
+@test "never more than three inside, even with kills; all slots stay in use" {
 	starts_many
 	local method seconds=${THOROUGH:+4}
 	for method in flock ofd posix; do

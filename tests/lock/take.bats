@@ -27,7 +27,7 @@ slots_of() {
 	done
 }
 
-@test "the first in the queue collects slots, and later waiters, however small, come after it" {
+@test "the first in the queue collects its slots before smaller, later waiters" {
 	local method
 	for method in flock ofd posix; do
 		hold_as one -m $method -j 4 "l.$method"
@@ -48,7 +48,7 @@ slots_of() {
 	[ ! -e ran ]
 }
 
-@test "a collector keeps neither a child of a holder from its slot, nor one that comes first from a free one" {
+@test "a collector leaves a slot to a holder's child, and a free one to --first" {
 	for method in flock ofd; do
 		fifos parent
 		start parent "$SEMLOCK" -m $method -j 2 "l.$method" sh -c \
@@ -62,6 +62,17 @@ slots_of() {
 		let_go collector
 		rm ran ./*.up ./*.down
 	done
+}
+
+@test "a collector that may be superseded pauses when it gives slots back" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	hold_as one -j 2 l
+	start collector strace -qq -o calls -e trace=nanosleep,clock_nanosleep \
+		"$SEMLOCK" --supersede -j 2 --take=2 l true
+	eventually grep -qs tv_nsec=1500000 calls
+	let_go one
+	ended collector 0
 }
 
 @test "a killed holder, and a killed collector, free all their slots" {
@@ -85,7 +96,7 @@ slots_of() {
 }
 
 # Without a queue each is the first: two that each had a part would wait for each other.
-@test "where there is no queue, two that collect do not wait for each other for ever" {
+@test "without a queue, two collectors do not wait for each other forever" {
 	namespaces -m
 	cat >inside <<-'END'
 		mount -t tmpfs none /dev/shm && umount /dev/shm
@@ -98,7 +109,7 @@ slots_of() {
 	expect_status 0 timeout "$PATIENCE" unshare -m sh inside
 }
 
-@test "jobs of all sizes, some of them killed: never more than four places, and none is stuck" {
+@test "jobs of all sizes, some killed, use at most four slots; none is stuck" {
 	starts_many
 	mkdir d
 	cat >mixed <<-'END'
@@ -138,7 +149,7 @@ slots_of() {
 	[ ! -e k ]
 }
 
-@test "-n is busy only if the slots are: not beside a process that tries, or collects, and is slow" {
+@test "-n is busy only if the slots are, not beside a slow process that tries" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	under_valgrind && skip "valgrind cannot work under strace"
@@ -154,7 +165,7 @@ slots_of() {
 	let_go
 }
 
-@test "-n goes past a collector that makes no progress, and what it takes there is held" {
+@test "-n passes a collector that makes no progress, and holds what it takes" {
 	local collectors=$(((1 << 62) + 4097)) # the byte of the one that collects (SLOT_OF_COLLECTOR)
 	for method in flock ofd; do
 		fifos collector

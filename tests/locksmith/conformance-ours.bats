@@ -31,11 +31,8 @@ tidy() {
 @test "the engine for FTP keeps each rule" {
 	prepare_remote
 	mkdir root
-	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/ftp.py" "$DIR" >ready 2>server.err </dev/null &
-	SERVER=$!
-	in_file ready READY
-	read -r _ port <ready
+	python_server ready server.err ftp.py "$DIR"
 	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret
 	conforms --away=ftp://127.0.0.1:1/nightly --stop="kill -STOP $SERVER" --cont="kill -CONT $SERVER" \
-		--remove="rm -r $PWD/root/nightly" "$LOCKSMITH_DIR/semlock-locksmith-ftp" "ftp://127.0.0.1:$port/nightly"
+		--remove="rm -r $PWD/root/nightly" "$LOCKSMITH_DIR/semlock-locksmith-ftp" "ftp://127.0.0.1:$PORT/nightly"
 }

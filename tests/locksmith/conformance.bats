@@ -95,7 +95,7 @@ breaks() {
 	done <all
 }
 
-@test "what locksmith-test is asked wrongly is a usage error, and --help is none" {
+@test "locksmith-test reports usage errors, and answers --help" {
 	expect_status 64 "$SOURCE/contrib/locksmith-test" "$ENGINE"
 	expect_status 0 "$SOURCE/contrib/locksmith-test" --help
 	grep -q "HELPER URL" .out

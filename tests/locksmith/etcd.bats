@@ -15,9 +15,9 @@ prepare() {
 tidy() { etcd_stop_all; }
 
 lease() { ctl get nightly/ --prefix --keys-only | head -1 | sed 's,.*/0*,,'; }
-count() { ctl get nightly/ --prefix --keys-only | grep -v "#slots#" | grep -c . || true; }
+count() { echo $(($(etcd_count nightly/) - $(etcd_count "nightly/#slots#/"))); }
 
-@test "the command runs, with its input, its status, and what it is told of the lock" {
+@test "the command gets its input, its status and the lock's variables" {
 	runs_a_command
 	expect_status 0 "$SEMLOCK" -s "$URL" sh -c 'echo "$SEMLOCK_LOCK $SEMLOCK_METHOD $SEMLOCK_MODE"'
 	expect_out "$URL etcd shared"
@@ -41,7 +41,7 @@ count() { ctl get nightly/ --prefix --keys-only | grep -v "#slots#" | grep -c . 
 	done
 }
 
-@test "one at a time: -n and -w give up and leave no key behind, a waiter gets it" {
+@test "one at a time: -n and -w leave no key behind, and a waiter gets the lock" {
 	holds_against_others
 	[ "$(count)" -eq 1 ]
 	waiter_gets_it "$URL"
@@ -53,7 +53,7 @@ gives_up() {
 	before=$(now)
 	expect_status 1 "$SEMLOCK" -w 1 "$URL" true || return
 	took=$(($(now) - before))
-	[ $took -lt 980000000 ] || [ $took -lt 4000000000 ]
+	[ $took -lt 980000000 ] || [ $took -lt $((4000000000 * SLOWNESS)) ]
 }
 
 @test "-w is kept: not shorter, and not much longer" {
@@ -62,11 +62,11 @@ gives_up() {
 	[ "$took" -ge 980000000 ] || complain "$took ns"
 }
 
-@test "the note of a holder, and of a waiter, is known to the server, and so to other hosts" {
+@test "other hosts see the notes of holders and waiters" {
 	hold_lock --note="schema 42" "$URL"
 	start waiter "$SEMLOCK" -v --note="schema 43" "$URL" true
-	waits_for waiter "since [0-9:]*: schema 42"
-	refused 1 ": schema 42" "$SEMLOCK" -n -v "$URL" true
+	waits_for waiter "since [0-9:]*, [0-9]* s, \"schema 42\""
+	refused 1 "\"schema 42\"" "$SEMLOCK" -n -v "$URL" true
 	expect_status 1 "$SEMLOCK" --who --json "$URL"
 	[ "$(jq -c '.[0] | [.holders[].note, .waiters[].note]' .out)" = '["schema 42","schema 43"]' ] || complain "$out"
 	run_smith --who "$URL"
@@ -75,7 +75,7 @@ gives_up() {
 	ended waiter 0
 }
 
-@test "a hold in the background: over several calls, however these are started; it ends with its processes" {
+@test "a background hold lasts over several calls, and ends with its owner" {
 	load ../lib/holds
 	holds_on_a_server "$URL"
 }
@@ -93,8 +93,7 @@ gives_up() {
 	[ "$(count)" -eq 2 ]
 	kill -TERM "${PID[waiter]}"
 	ended waiter 143
-	end=$((SECONDS + LINE_SECONDS))
-	until [ "$(count)" -eq 1 ]; do [ $SECONDS -lt $end ] || complain "$(count) keys"; done
+	eventually has_key 1
 	[ ! -e ran ]
 }
 
@@ -118,8 +117,7 @@ gives_up() {
 	apart env ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly touch "$DIR/ran" \
 		>/dev/null 2>&1 </dev/null &
 	other=$!
-	end=$((SECONDS + LINE_SECONDS))
-	until [ "$(count)" -eq 2 ]; do [ $SECONDS -lt $end ]; done
+	eventually has_key 2
 	[ ! -e ran ]
 	release holder
 	ended holder 0
@@ -146,7 +144,7 @@ gives_up() {
 	ended holder 0
 }
 
-@test "TERM to semlock that ends the command ends semlock, too, once the key is let go" {
+@test "TERM to semlock ends the command, releases the key, then ends semlock" {
 	mkfifo up
 	expect_status 0 perl -e 'my $pid = fork // die;
 		if ($pid == 0) { exec @ARGV or die }
@@ -157,16 +155,10 @@ gives_up() {
 	[ "$(count)" -eq 0 ]
 }
 
-stopped_soon() {
-	rm -f holder.up holder.down
-	hold_lock --ttl=60 "$URL" || return
-	before=$(now)
+@test "a revoked lease stops the command within a second, exit 76" {
+	hold_lock --ttl=6000 "$URL" # the next renewal is later than the test may last
 	ctl lease revoke "$(lease)" >/dev/null
-	ended holder 76 && [ $(($(now) - before)) -lt 1500000000 ]
-}
-
-@test "the lease revoked behind its back: the command is stopped within a second, exit 76" {
-	eventually stopped_soon
+	ended holder 76
 	grep -q "the lock is lost: .*stopping the command" holder.err
 	[ "$(wc -l <holder.err)" -eq 1 ]
 }
@@ -181,7 +173,7 @@ stopped_soon() {
 	gone "${COMMAND[holder]}"
 }
 
-@test "no process reads standard error: the command of a lost lock is told to end all the same" {
+@test "a lost lock's command ends even if nobody reads standard error" {
 	mkfifo unread
 	exec {unread}<>unread
 	cat >heeds <<-'END'
@@ -208,7 +200,7 @@ told_to_end() {
 	[ -e told ]
 }
 
-@test "processes that fork faster than semlock looks are gone all the same when semlock has ended" {
+@test "processes that fork faster than semlock looks are gone when it ends" {
 	without_leak_check
 	cat >hopper <<-'END'
 		import os, time
@@ -227,17 +219,17 @@ told_to_end() {
 	[ ! -e alive ] || complain "it goes on"
 }
 
-@test "a helper that is killed: the command is stopped before the lease ends, exit 76" {
+@test "if the helper is killed, the command ends before the lease does, with 76" {
 	hold_lock --ttl=120 "$URL"
 	before=$(now)
 	kill -KILL "$(helper_of holder)"
 	ended holder 76
-	[ $(($(now) - before)) -lt 60000000000 ]
+	[ $(($(now) - before)) -lt 100000000000 ] # the lease ends after 120
 	grep -q "its helper has ended" holder.err
 }
 
-@test "a helper that is stopped: the command is stopped before the next may enter, exit 76" {
-	hold_lock --ttl=5 "$URL"
+@test "if the helper is stopped, the command ends before the next one enters" {
+	hold_lock --ttl=$((5 * PACE)) "$URL"
 	smith=$(helper_of holder)
 	kill -STOP "$smith"
 	fifos waiter
@@ -267,21 +259,21 @@ next_beside_none() {
 	ended "$name" 76 && let_go "$next" && [ $left -eq 0 ]
 }
 
-@test "a process that has left its session and closed everything is gone before the next holder begins" {
+@test "a process that left its session and closed all is gone before the next" {
 	with_lease 5 next_beside_none ""
 }
 
-@test "with -o, what the command has started is gone before the next holder begins" {
+@test "with -o, all that the command has started is gone before the next holder" {
 	with_lease 5 next_beside_none -o
 }
 
-@test "under sudo, what the command has started is gone before the next holder begins" {
+@test "under sudo, all that the command has started is gone before the next" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root: to end what sudo has started"
 	command -v sudo >/dev/null || skip "no sudo here"
 	with_lease 5 next_beside_none "" sudo -n
 }
 
-@test "a revoked lease lets the next in at once; the command is ended, and what it has left behind" {
+@test "a revoked lease admits the next at once; the command and its rest end" {
 	without_leak_check
 	local lease
 	stray_under holder "$SEMLOCK" --ttl=60 "$URL"
@@ -297,7 +289,7 @@ next_beside_none() {
 	let_go next
 }
 
-@test "a lost lock with -o: semlock has ended all that the command has started, and no other child of its own" {
+@test "a lost lock with -o ends what the command started, and nothing else" {
 	without_leak_check
 	fifos holder
 	start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" -o --ttl=60 "$URL" \
@@ -310,7 +302,7 @@ next_beside_none() {
 	kill -0 "$(cat elder)"
 }
 
-@test "with the outer semlock stopped, the inner one ends what the command has started" {
+@test "if the outer semlock is stopped, the inner one ends the command's rest" {
 	without_leak_check
 	stray_under holder "$SEMLOCK" --ttl=60 "$URL"
 	kill -STOP "${PID[holder]}"
@@ -329,7 +321,7 @@ next_beside_none() {
 		./raise --reuid=0 "$PROBE" hold holder.up holder.down
 	ready holder
 	ctl lease revoke "$(lease)" >/dev/null
-	waits_for holder "process ${COMMAND[holder]} is another user's and cannot be stopped"
+	waits_for holder "process ${COMMAND[holder]} belongs to another user and cannot be stopped"
 	release holder
 	ended holder 76
 	[ "$(grep -c "cannot be stopped" holder.err)" -eq 1 ]
@@ -337,9 +329,9 @@ next_beside_none() {
 
 declare -gA smith
 
-@test "frozen with its command and its helper until long after the lease: 76, whichever goes on first" {
+@test "frozen past the lease, it ends with 76, whichever process resumes first" {
 	for first in command semlock helper; do
-		start $first "$SEMLOCK" --ttl=8 "etcd://$ETCD/$first" sh -c "echo \$\$ >$first.pid; kill -STOP \$\$; exit 0"
+		start $first "$SEMLOCK" --ttl=$((8 * PACE)) "etcd://$ETCD/$first" sh -c "echo \$\$ >$first.pid; kill -STOP \$\$; exit 0"
 		in_file $first.pid .
 		smith[$first]=$(pgrep -f "semlock-locksmith.*$ETCD/$first\$")
 		kill -STOP "${smith[$first]}" "${PID[$first]}" "$(inner $first)" "$(cat $first.pid)"
@@ -359,7 +351,7 @@ declare -gA smith
 	! grep "could not be told" ./*.err || complain "that is not so"
 }
 
-@test "semlock -o killed: all that the command has started is ended, and the lock is let go" {
+@test "semlock -o killed: all that the command started ends, the lock is freed" {
 	stray_under holder "$SEMLOCK" -o --ttl=60 "$URL"
 	kill -KILL "${PID[holder]}"
 	ended holder 137
@@ -368,16 +360,16 @@ declare -gA smith
 	dead "${COMMAND[holder]}"
 }
 
-@test "either semlock killed: all that the command has started is gone before the next begins" {
+@test "either semlock killed: all that the command started ends before the next" {
 	ends_with_semlock
 }
 
-@test "both semlocks killed at once: the command is killed, and what it has started keeps the lock until it ends" {
+@test "both semlocks killed: what the command started keeps the lock until gone" {
 	without_leak_check
 	both_killed
 }
 
-@test "a waiter that is stopped (Ctrl-Z) holds nothing up for more than a lease, and has its turn when it goes on" {
+@test "a waiter stopped by Ctrl-Z delays others by one lease and keeps its turn" {
 	with_lease 2 stopped_waiter 1
 }
 
@@ -393,7 +385,7 @@ declare -gA smith
 	expect_status 0 "$SEMLOCK" -n "$URL" true
 }
 
-@test "the password is in no command line; a wrong one is 77, and so is none, with the cure" {
+@test "the password is in no command line; a wrong or missing one gives 77" {
 	ctl user add root:pw >/dev/null
 	ctl user grant-role root root >/dev/null
 	ctl auth enable >/dev/null
@@ -420,11 +412,11 @@ declare -gA smith
 # as_seen LINE: what the server itself tells of a holder; semlock here knows more, from /proc.
 as_seen() { "$LOCKSMITH_DIR/semlock-locksmith-etcd" --who "$URL" </dev/null | grep -Eqx "$1"; }
 
-@test "--who on another host: the command with its words, its PID once the lock was renewed, its slot, and since when" {
+@test "--who on another host shows command, PID, slot and start time" {
 	local began
 	began=$(date +%s)
-	hold_as first -j 3 --ttl=3 "$URL"
-	hold_as second -j 3 --ttl=3 "$URL"
+	hold_as first -j 3 --ttl=$((3 * PACE)) "$URL"
+	hold_as second -j 3 --ttl=$((3 * PACE)) "$URL"
 	eventually as_seen "WHO state=holds mode=slots slots=3 slot=0 pid=${COMMAND[first]} host=[^ ]+ since=[0-9]+ note=$PROBE hold first.up first.down"
 	eventually as_seen "WHO state=holds mode=slots slots=3 slot=1 pid=${COMMAND[second]} host=[^ ]+ since=[0-9]+ note=$PROBE hold second.up second.down"
 	expect_status 1 "$SEMLOCK" --who --json "$URL"
@@ -450,7 +442,7 @@ told() {
 	SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
 }
 
-@test "--who: whatever a server tells of its holders leaves the terminal alone, and no number is cut" {
+@test "--who prints a server's text without control codes, and whole numbers" {
 	told "WHO state=holds mode=exclusive pid=4242 since=1 host=evil"$'\xc2\x9b''31m'$'\xe2\x80\xae'" note=job"$'\xc2\x9b' \
 		"WHO state=holds mode=shared pid=99999999999 since=9223372036854775807 slot=4294967297 host=" \
 		"WHO state=holds mode=exclusive pid=5 host=vm" \
@@ -486,25 +478,25 @@ told() {
 	expect_status 0 "$SEMLOCK" --who here "$URL" "etcd://$ETCD/readers"
 }
 
-@test "asked for by a command that runs under it: 64 at once, with a sentence; with -n and -w busy" {
+@test "under its own command the lock is refused with 64; -n and -w are busy" {
 	for way in "" "-j 2" --ttl=5; do
 		mode=
 		[ "$way" != "-j 2" ] || mode="-j 3"
 		# shellcheck disable=SC2086
-		refused 64 "which this command has inherited" "$SEMLOCK" $way "$URL" "$SEMLOCK" $mode "$URL" touch ran
+		refused 64 "held by the semlock above this command" "$SEMLOCK" $way "$URL" "$SEMLOCK" $mode "$URL" touch ran
 		for with in -n -w60; do
 			# shellcheck disable=SC2086
 			expect_status 1 "$SEMLOCK" $way "$URL" "$SEMLOCK" $with "$URL" touch ran
 		done
 	done
-	refused 64 "which this command has inherited" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL"
-	refused 64 "which this command has inherited" "$SEMLOCK" "$URL" sh -c 'sh -c "\"$0\" $1 touch\ ran"; exit $?' "$SEMLOCK" "$URL"
+	refused 64 "held by the semlock above this command" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL"
+	refused 64 "held by the semlock above this command" "$SEMLOCK" "$URL" sh -c 'sh -c "\"$0\" $1 touch\ ran"; exit $?' "$SEMLOCK" "$URL"
 	refused 64 "if another process waited between" "$SEMLOCK" -s "$URL" "$SEMLOCK" -s "$URL" touch ran
 	[ ! -e ran ]
 	[ "$(count)" -eq 0 ]
 }
 
-@test "--nested runs the command under the lock of the outer semlock, if there is one" {
+@test "--nested runs the command under the outer semlock's lock, if it has one" {
 	expect_status 5 "$SEMLOCK" "$URL" "$SEMLOCK" --nested "$URL" sh -c 'exit 5'
 	expect_status 0 "$SEMLOCK" -s "$URL" "$SEMLOCK" -s --nested "$URL" sh -c 'echo "$SEMLOCK_MODE $SEMLOCK_TOKEN"'
 	[[ "$out" == "shared "* ]]
@@ -524,14 +516,14 @@ told() {
 
 @test "another lock under a lock is another lock" {
 	expect_status 0 "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL/3" true
-	refused 64 "which this command has inherited" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" l "$SEMLOCK" "$URL" true
-	refused 64 "which this command has inherited" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL-2" true
+	refused 64 "held by the semlock above this command" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" l "$SEMLOCK" "$URL" true
+	refused 64 "held by the semlock above this command" "$SEMLOCK" "$URL" "$SEMLOCK" "$URL-2" "$SEMLOCK" "$URL-2" true
 }
 
 # in_queue N: the queue has N keys, the holder's among them.
 in_queue() { [ "$(count)" -eq "$1" ]; }
 
-@test "--queue-max: with as many waiting as may, the next is refused at once; with fewer it waits" {
+@test "--queue-max: when enough wait, the next is refused; else it waits" {
 	local way
 	for way in "" -s -j1; do
 		hold_lock ${way/-s/-x} "$URL"
@@ -585,7 +577,7 @@ leaves() {
 	[ $left -eq "$most" ]
 }
 
-@test "--queue-max counts etcdctl's waiters, and refuses what the engine does not offer" {
+@test "--queue-max counts etcdctl's waiters, and refuses what etcd cannot do" {
 	local other
 	hold_lock "$URL"
 	ETCDCTL_API=3 etcdctl --endpoints "http://$ETCD" lock nightly true >/dev/null 2>&1 3>&- </dev/null &
@@ -596,7 +588,7 @@ leaves() {
 	wait $other
 	told "OK lease=15000000000 deadline=9223372036854775807"
 	sed -i 's/ queue-max//' helpers/semlock-locksmith-etcd
-	refused 64 "--queue-max: etcd:// does not offer it" "$SEMLOCK" --queue-max=1 "$URL" touch ran
+	refused 64 "--queue-max: not supported by etcd://" "$SEMLOCK" --queue-max=1 "$URL" touch ran
 	[ ! -e ran ]
 }
 
@@ -610,7 +602,7 @@ leaves() {
 	[ ! -e ran ]
 }
 
-@test "the lease is over before the command could be started: it is not, exit 76" {
+@test "if the lease ends before the command starts, it never starts: 76" {
 	# As if semlock was stopped, or the machine suspended, after the helper's last line.
 	fake etcd <<-'END'
 		#!/bin/bash
@@ -652,7 +644,7 @@ leaves() {
 	ended one 0
 }
 
-@test "--who without LOCK: -F, a descriptor, --hold, an orphaned command and a lock on a server in one list, with a waiter each" {
+@test "--who without LOCK lists every kind of lock, each with its waiter" {
 	held_by_four
 	hold_as server "$URL"
 	wait_for_four
@@ -684,7 +676,7 @@ one_of_three() {
 	if [ $busy -ne 2 ] || [ "$(wc -l <runs)" -ne 1 ]; then complain "$(wc -l <runs) runs"; fi
 }
 
-@test "--min-hold: of three that start at once one runs, and none before the time is up" {
+@test "--min-hold: of three at once one runs, and no other before its time" {
 	with_lease 3 one_of_three
 	[ ! -e early ]
 	[ "$(count)" -eq 0 ]
@@ -744,7 +736,7 @@ no_answer() {
 
 has_no_room() { ! ctl put full x >/dev/null 2>&1; }
 
-@test "an etcd without room: 69 at once, also without -n; a holder lets go all the same" {
+@test "an etcd without room fails with 69 at once, and a holder can release" {
 	etcd_stop_all 2>/dev/null || :
 	rm -r "$DIR/s1"
 	etcd_single --quota-backend-bytes 200000
@@ -759,22 +751,22 @@ has_no_room() { ! ctl put full x >/dev/null 2>&1; }
 	[ "$(count)" -eq 0 ]
 }
 
-@test "an etcd without room under a holder, for longer than its lease: the command runs on, and the queue goes on in order" {
+@test "an etcd without room under a holder: the command and the queue go on" {
 	local times=1 i
 	[ -z "${THOROUGH-}" ] || times=10
 	etcd_stop_all 2>/dev/null || :
 	rm -r "$DIR/s1"
 	etcd_single --quota-backend-bytes 400000
 	for ((i = 0; i < times; i++)); do
-		hold_as holder.$i --ttl=3 "etcd://$ETCD/nightly/$i"
+		hold_as holder.$i --ttl=$((3 * PACE)) "etcd://$ETCD/nightly/$i"
 		for n in 1 2 3; do
-			start waiter.$i.$n "$SEMLOCK" -v --ttl=3 "etcd://$ETCD/nightly/$i" sh -c "echo $n >>$DIR/order.$i"
+			start waiter.$i.$n "$SEMLOCK" -v --ttl=$((3 * PACE)) "etcd://$ETCD/nightly/$i" sh -c "echo $n >>$DIR/order.$i"
 			waits_for waiter.$i.$n "waiting: "
 		done
 	done
 	while head -c 100000 /dev/zero | tr '\0' x | ctl put full >/dev/null 2>&1; do :; done
 	eventually has_no_room
-	read -r -t 8 <> <(:) || true # more than two leases
+	"$PROBE" pause $((8000 * PACE)) # more than two leases
 	for ((i = 0; i < times; i++)); do let_go holder.$i; done
 	ctl del full >/dev/null
 	ctl compact "$(ctl get full -w json | jq .header.revision)" >/dev/null
@@ -786,7 +778,7 @@ has_no_room() { ! ctl put full x >/dev/null 2>&1; }
 	done
 }
 
-@test "an etcd without a leader: 69; with -n within three seconds; -w waits for one" {
+@test "an etcd without a leader gives 69, with -n within 3 s; -w waits for one" {
 	local leader name
 	etcd_three
 	URL=etcd://$ETCD/nightly
@@ -803,10 +795,10 @@ has_no_room() { ! ctl put full x >/dev/null 2>&1; }
 
 # leaderless NAME: the member NAME knows of no leader.
 leaderless() {
-	curl -s --max-time 2 "http://127.0.0.1:${ETCD_CLIENT[$1]}/v3/maintenance/status" -d '{}' | grep -q "no leader"
+	etcd_ask "${ETCD_CLIENT[$1]}" /v3/maintenance/status '{}' && [[ $ANSWER == *"no leader"* ]]
 }
 
-@test "an etcd that accepts and says nothing: 69, and not 1; with -n within three seconds" {
+@test "a silent etcd gives 69, not 1; with -n within 3 s" {
 	kill -STOP "${ETCD_PID[s1]}"
 	no_answer_in_time
 	kill -CONT "${ETCD_PID[s1]}"
@@ -818,7 +810,7 @@ slow_name() {
 		"$SEMLOCK" -n etcd://slow.invalid/nightly touch ran && [[ $err == *"no answer in time"* ]]
 }
 
-@test "a host whose name is looked up for long: the helper says the reason in time" {
+@test "after a slow name lookup the helper still reports the reason in time" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	eventually slow_name # a busy machine may be late
@@ -834,7 +826,7 @@ silent_after() {
 	"$@"
 }
 
-@test "an etcd that falls silent between two answers: 69, the reason, and -n and -w in time" {
+@test "an etcd that falls silent midway gives 69 and the reason, in time" {
 	etcd_between
 	URL=etcd://$BETWEEN/nightly
 	refused_within 3000 "no answer in time" silent_after 1 "$SEMLOCK" -n "$URL" touch ran
@@ -843,7 +835,7 @@ silent_after() {
 	[ ! -e ran ]
 }
 
-@test "KILL to the caller's process group: nothing of the command runs on, and the lock is free" {
+@test "KILL to the caller's process group ends the command and frees the lock" {
 	ends_with_group "" "$URL"
 	[ "$(count)" -eq 0 ]
 }

@@ -10,14 +10,14 @@ until_gone() {
 	local end=$((SECONDS + LINE_SECONDS))
 	while keys | grep -q "^$1"; do
 		((SECONDS < end)) || complain "there is still:" "$(keys)" || return
-		read -r -t 0.05 <> <(:) || true
+		"$PROBE" pause 500
 	done
 }
 
 # lease_of LOCK: the lease that its first key is under, which is not that of the key's name once it was renewed.
 lease_of() { printf %x "$(ctl get "$1/" --prefix -w fields | awk '$1 == "\"Lease\"" { print $3; exit }')"; }
 
-@test "the lease revoked behind its back: LOST at once, not at the next keepalive" {
+@test "a lease revoked behind its back is LOST at once, not at a keepalive" {
 	etcd_single
 	smith a --ttl=600 "etcd://$ETCD/L"
 	expect a OK
@@ -31,13 +31,13 @@ lease_of() { printf %x "$(ctl get "$1/" --prefix -w fields | awk '$1 == "\"Lease
 	[ "$STATUS" -eq 76 ]
 }
 
-@test "a waiter whose lease was renewed enters under another: a renewed one may end early" {
+@test "a waiter enters under a new lease, because a renewed one may end early" {
 	etcd_single
-	smith a --ttl=15 "etcd://$ETCD/L"
+	smith a --ttl=$((15 * PACE)) "etcd://$ETCD/L"
 	expect a OK
-	smith b --ttl=4 "etcd://$ETCD/L"
+	smith b --ttl=$((4 * PACE)) "etcd://$ETCD/L"
 	expect b WAIT
-	read -r -t 6 <> <(:) || true # the lease of the first moment is over by now
+	"$PROBE" pause $((6000 * PACE)) # the lease of the first moment is over by now
 	unlock a
 	until_line b OK
 	[ "$(keys | sed 's,.*/0*,,')" != "$(lease_of L)" ] || complain "under the lease that it waited with"
@@ -55,9 +55,9 @@ lease_of() { printf %x "$(ctl get "$1/" --prefix -w fields | awk '$1 == "\"Lease
 	[ "$STATUS" -eq 76 ]
 }
 
-@test "a frozen holder is LOST, and its successor had waited for the lease to end" {
+@test "a frozen holder is LOST, and its successor waited for the lease to end" {
 	etcd_single
-	smith a --ttl=2 "etcd://$ETCD/L"
+	smith a --ttl=$((2 * PACE)) "etcd://$ETCD/L"
 	expect a OK
 	local deadline
 	deadline=$(field "$LINE" deadline)
@@ -77,7 +77,7 @@ cut_off() {
 	ctl lease revoke "$2" >/dev/null
 }
 
-@test "the lease of a holder that is cut off is revoked: the next is in at once, as after etcdctl lock" {
+@test "the lease of a holder that is cut off is revoked: the next enters soon" {
 	etcd_single
 	local mode
 	for mode in --mode=exclusive --mode=shared --slots=1; do
@@ -97,7 +97,7 @@ cut_off() {
 	done
 }
 
-@test "the history that a watch needs is compacted: a revoked lease is noticed at once all the same" {
+@test "a compacted history does not delay the news of a revoked lease" {
 	local revision
 	etcd_single
 	etcd_between
@@ -140,13 +140,13 @@ held_past() {
 	[ $notes -eq 1 ] || complain "$notes notes"
 }
 
-@test "a server without room: the lock is held on by keepalives, which is said once, and as before when there is room" {
+@test "a full server: keepalives hold the lock, and this is reported once" {
 	etcd_single --quota-backend-bytes 200000
 	etcd_between
-	smith a --ttl=3 "etcd://$BETWEEN/L"
+	smith a --ttl=$((3 * PACE)) "etcd://$BETWEEN/L"
 	expect a OK
 	full
-	held_past 6 a "database space exceeded"
+	held_past $((6 * PACE)) a "database space exceeded"
 	[ "$(holders L)" -eq 1 ]
 	room
 	: >"$DIR/between.log"
@@ -154,23 +154,24 @@ held_past() {
 	in_file "$DIR/between.log" txn
 	expect a HELD
 	full
-	held_past 6 a "database space exceeded"
+	held_past $((6 * PACE)) a "database space exceeded"
 	unlock a
 	[ "$STATUS" -eq 0 ]
 	[ "$(keys)" = full ] || complain "$(keys)"
 }
 
-@test "a server without room: waiters keep their places, and enter in their order when there is room; -w and -n are 69" {
+@test "a full server: waiters keep their order; -w and -n fail with 69" {
 	etcd_single --quota-backend-bytes 200000
 	smith a --ttl=60 "etcd://$ETCD/L"
 	expect a OK
-	smith b --ttl=3 "etcd://$ETCD/L"
+	smith b --ttl=$((3 * PACE)) "etcd://$ETCD/L"
 	expect b WAIT
-	smith c --ttl=3 "etcd://$ETCD/L"
+	smith c --ttl=$((3 * PACE)) "etcd://$ETCD/L"
 	expect c WAIT
 	smith d --ttl=60 "etcd://$ETCD/M"
 	expect d OK
-	smith e --ttl=60 --wait=3 "etcd://$ETCD/M"
+	# It still waits when there is no room any more.
+	smith e --ttl=60 --wait=$((5 * PACE)) "etcd://$ETCD/M"
 	expect e WAIT
 	full
 	unlock a
@@ -188,7 +189,7 @@ held_past() {
 	smith f --wait=.5 "etcd://$ETCD/N"
 	smith_ended f
 	[ "$STATUS" -eq 69 ]
-	read -r -t 4 <> <(:) || true # longer than the lease of B and C
+	"$PROBE" pause $((4000 * PACE)) # longer than the lease of B and C
 	[ "$(keys | grep -c ^L/)" -eq 2 ] || complain "$(keys)"
 	room
 	until_line b OK
@@ -197,15 +198,15 @@ held_past() {
 	unlock c
 }
 
-@test "the right to write is taken away: the lock is held on by keepalives, and a key that went is a loss" {
+@test "without the right to write, keepalives hold the lock; a lost key is LOST" {
 	etcd_single
 	auth_with_role
-	SEMLOCK_PASSWORD=pw smith a --ttl=3 "etcd://cron@$ETCD/L"
+	SEMLOCK_PASSWORD=pw smith a --ttl=$((3 * PACE)) "etcd://cron@$ETCD/L"
 	expect a OK
 	expect a HELD
 	ctl --user root:pw role revoke-permission locks --prefix=true L/ >/dev/null
 	if keepalive_granted --user cron:pw; then
-		held_past 6 a "permission denied"
+		held_past $((6 * PACE)) a "permission denied"
 		ctl --user root:pw del --prefix L/ >/dev/null
 		until_line a LOST
 	else
@@ -237,17 +238,16 @@ said_in_the_end() {
 	smith b --ttl="$ttl" "$lock" && expect b WAIT || return
 	fill b
 	unlock a
-	until [ "$(holders "L$ttl")" -eq 1 ]; do :; done
+	until [ "$(holders "L$ttl")" -eq 1 ]; do nap 20; done
 	# The pause is longer than the lease: the deadline in the OK has passed, and the command was not started.
-	local end=$(($(now) + ttl * 1000000000 + 500000000))
-	until [ "$(now)" -gt "$end" ]; do read -r -t 0.1 <> <(:) || true; done
+	"$PROBE" pause $((ttl * 1000 + 500))
 	drain b
 	expect_unstarted b && [ "$(field "$LINE" deadline)" -lt "$(now)" ] || return
 	expect b LOST && unlock b
 	[ "$STATUS" -eq 76 ]
 }
 
-@test "OK is said in the end to one who had no room for it, and until when; nothing was held for it beyond that" {
+@test "a late OK still carries its deadline, and nothing was held beyond it" {
 	etcd_single
 	with_lease 2 said_in_the_end
 }
@@ -264,7 +264,7 @@ entered_in_time() {
 	[ $killed -lt $((ttl * 1300000000)) ] || complain "$*: $killed ns with a lease of $ttl s"
 }
 
-@test "after a crash of everything the next enters within 1.3 leases, and nothing is left" {
+@test "after a crash of everything the next enters within 1.3 leases" {
 	etcd_single
 	with_lease 8 entered_in_time
 	with_lease 8 entered_in_time --slots=1
@@ -302,7 +302,7 @@ entered_in_time() {
 	etcd_single
 	etcd_between
 	: >"$DIR/faults/mute-watch" # the lease is renewed, and no watch says that the key has gone
-	smith a --ttl=6 "etcd://$BETWEEN/L"
+	smith a --ttl=$((6 * PACE)) "etcd://$BETWEEN/L"
 	expect a OK
 	expect a HELD
 	ctl del L/ --prefix >/dev/null
@@ -312,13 +312,13 @@ entered_in_time() {
 	[[ $LINE == "LOST its lease expired or was revoked" ]]
 	# A renewal that was said after the deletion had been asked for before the deletion.
 	while read -r line; do
-		[ -z "$line" ] || [ $(($(field "$line" deadline) - 6000000000)) -lt $((deleted + 20000000)) ] || complain "$line"
+		[ -z "$line" ] || [ $(($(field "$line" deadline) - 6000000000 * PACE)) -lt $((deleted + 20000000)) ] || complain "$line"
 	done <<<"$PASSED"
 }
 
 @test "the server is killed and comes back: held on" {
 	etcd_single
-	smith a --ttl=20 "etcd://$ETCD/L"
+	smith a --ttl=$((20 * PACE)) "etcd://$ETCD/L"
 	expect a OK
 	kill -KILL "${ETCD_PID[s1]}"; wait "${ETCD_PID[s1]}" || true
 	etcd_start s1
@@ -335,7 +335,7 @@ lost_before_the_deadline() {
 	smith a --ttl="$ttl" "etcd://$ETCD/L" && expect a OK || return
 	deadline=$(field "$LINE" deadline)
 	kill -KILL "${ETCD_PID[s1]}"
-	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+	while next_word a LOST && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
 	done
 	lost=$(now)
@@ -346,7 +346,7 @@ lost_before_the_deadline() {
 	[ "$STATUS" -eq 76 ] && [ "$lost" -lt "$deadline" ]
 }
 
-@test "the server has lost its data: the holder is told so at its next renewal, and a waiter enters" {
+@test "if the server lost its data, the holder hears it, and a waiter enters" {
 	etcd_single
 	smith a --ttl=9 "etcd://$ETCD/L"
 	expect a OK
@@ -366,16 +366,19 @@ lost_before_the_deadline() {
 	with_lease 9 lost_before_the_deadline
 }
 
-@test "three nodes: the leader is killed, then a member stopped; the lock is kept, waiters enter" {
+@test "three nodes, one killed, one stopped: the lock is kept, waiters enter" {
 	etcd_three
-	smith a --ttl=12 "etcd://$ETCD/L"
+	smith a --ttl=$((12 * PACE)) "etcd://$ETCD/L"
 	expect a OK
-	smith b --ttl=12 "etcd://$ETCD/L"
+	smith b --ttl=$((12 * PACE)) "etcd://$ETCD/L"
 	expect b WAIT
 	local leader other
 	# The members may be electing a leader at this moment.
 	local end=$((SECONDS + LINE_SECONDS))
-	until leader=$(etcd_leader); do [ $SECONDS -lt $end ]; done
+	until leader=$(etcd_leader); do
+		[ $SECONDS -lt $end ]
+		nap 20
+	done
 	kill -KILL "${ETCD_PID[$leader]}"; wait "${ETCD_PID[$leader]}" || true
 	expect a HELD
 	expect a HELD

@@ -5,15 +5,6 @@
 
 load ../lib/helper-etcd
 
-# key_count LOCK N: waits until the lock has N keys.
-key_count() {
-	local end
-	end=$((SECONDS + LINE_SECONDS))
-	until [ "$(ctl get "$1/" --prefix --keys-only | grep -c .)" -eq "$2" ]; do
-		((SECONDS < end)) || { keys >&2; return 1; }
-	done
-}
-
 # queue_of_500 MODE: 500 keys in the queue of L, of 300 bytes each.
 queue_of_500() {
 	local i j value
@@ -28,7 +19,7 @@ queue_of_500() {
 	done
 }
 
-@test "one holds, others wait and enter in the order of their coming, tokens rise" {
+@test "one holds, others wait and enter in order of arrival, with rising tokens" {
 	etcd_single
 	local last token i
 	smith a "etcd://$ETCD/L"
@@ -57,7 +48,7 @@ queue_of_500() {
 	etcd_single
 	smith a "etcd://$ETCD/L"
 	expect a OK
-	smith b --ttl=2 "etcd://$ETCD/L"
+	smith b --ttl=$((2 * PACE)) "etcd://$ETCD/L"
 	expect b WAIT
 	smith c "etcd://$ETCD/L"
 	expect c WAIT
@@ -70,7 +61,7 @@ queue_of_500() {
 	until_line d OK
 }
 
-@test "--no-wait says BUSY with 1 and writes nothing; --wait gives up and takes its key along" {
+@test "--no-wait prints BUSY, exits 1, writes nothing; --wait removes its key" {
 	etcd_single
 	smith a --ttl=600 --note="rsync -a /srv" "etcd://$ETCD/L" # no renewal between
 	expect a OK
@@ -107,7 +98,7 @@ queue_of_500() {
 	[ "$status" -eq 1 ]
 }
 
-@test "readers share; a writer among them waits for those before and holds up those after" {
+@test "readers share; a writer waits for those before, and delays those after" {
 	etcd_single
 	smith r1 --mode=shared "etcd://$ETCD/L"
 	expect r1 OK
@@ -207,7 +198,7 @@ few_calls() {
 	[ "$(calls)" = "connection grant txn txn " ] || complain "$(calls)"
 }
 
-@test "a free lock: a lease, one transaction to take it, and one to release it, on one connection" {
+@test "a free lock costs a lease and two transactions on one connection" {
 	etcd_single
 	etcd_between
 	few_calls
@@ -217,7 +208,10 @@ few_calls() {
 # tried N: a waiter has tried to enter, and waits on; only the growing number of transactions shows that.
 tried() {
 	local end=$((SECONDS + LINE_SECONDS))
-	until [ "$(transactions)" -gt "$1" ]; do ((SECONDS < end)) || complain "it has not tried" || return; done
+	until [ "$(transactions)" -gt "$1" ]; do
+		((SECONDS < end)) || complain "it has not tried" || return
+		nap 20
+	done
 }
 
 # foreign REQUEST KEY: of etcd, for a key with a NUL byte, which etcdctl does not take.
@@ -225,7 +219,7 @@ foreign() {
 	curl -sf "http://$ETCD/v3/kv/$1" -d "{\"key\":\"$(printf %b "$2" | base64 -w 0)\"}" >/dev/null
 }
 
-@test "another program's key that is no text is waited for like others, also with a long lease" {
+@test "another program's key that is not text is waited for like others" {
 	local key
 	etcd_single
 	for key in 'L/a\0b' "L/$(printf '%0800d' 0)"; do
@@ -238,7 +232,7 @@ foreign() {
 	done
 }
 
-@test "the key before a waiter's goes, and somebody holds the lock still: the waiter waits on" {
+@test "a waiter waits on if the key before it goes and the lock is still held" {
 	etcd_single
 	local mode before
 	for mode in --mode=exclusive --mode=shared; do
@@ -262,10 +256,10 @@ foreign() {
 @test "--who tells of all, however slowly it is read" {
 	etcd_single
 	queue_of_500 shared
-	[ "$("$LOCKSMITH_DIR/semlock-locksmith-etcd" --who "etcd://$ETCD/L" </dev/null | grep -v ^LOCKSMITH | { read -r -t 1 <> <(:) || true; wc -l; })" -eq 500 ]
+	[ "$("$LOCKSMITH_DIR/semlock-locksmith-etcd" --who "etcd://$ETCD/L" </dev/null | grep -v ^LOCKSMITH | { "$PROBE" pause 1000; wc -l; })" -eq 500 ]
 }
 
-@test "a lock whose name is below another's: when its holder has died, the other is free" {
+@test "a dead holder of a lock named below another leaves the other free" {
 	etcd_single
 	smith a --ttl=2 "etcd://$ETCD/L/below"
 	expect a OK
@@ -281,7 +275,7 @@ lapses_unstarted() {
 	smith a --ttl="$ttl" "$lock" && expect_unstarted a || return
 	deadline=$(field "$LINE" deadline)
 	smith b --ttl="$ttl" "$lock" && until_line b OK || return
-	[ "$(now)" -lt $((deadline + 1000000000)) ] || complain "$(($(now) - deadline)) ns after its deadline" || return
+	[ "$(now)" -lt $((deadline + 1000000000 * SLOWNESS)) ] || complain "$(($(now) - deadline)) ns after its deadline" || return
 	expect a LOST && smith_ended a
 	[ "$STATUS" -eq 76 ] && unlock b
 }
@@ -298,7 +292,7 @@ transactions() { metric 'grpc_server_handled_total{grpc_code="OK",grpc_method="T
 @test "a look costs the same however long the queue is" {
 	etcd_single
 	local mode before
-	smith a --ttl=6 "etcd://$ETCD/L"
+	smith a --ttl=$((6 * PACE)) "etcd://$ETCD/L"
 	expect a OK
 	queue_of_500 exclusive
 	before=$(bytes_sent)
@@ -329,21 +323,28 @@ transactions_for_ten() {
 	TRANSACTIONS=$(($(transactions) - end))
 }
 
+# wakes_one MOST SMITH...: the SMITHs hold the lock (ARGS), and ten wait for it; all that takes MOST transactions.  A
+# busy server's late answers add some, now and then; a queue that wakes them all adds forty, each time.
+wakes_one() {
+	local try holder
+	for try in 1 2 3; do
+		for holder in "${@:2}"; do
+			smith "$holder" "${ARGS[@]}" "etcd://$ETCD/L"
+			expect "$holder" OK || return
+		done
+		transactions_for_ten "${ARGS[@]}" || return
+		[ "$TRANSACTIONS" -gt "$1" ] || return 0
+	done
+	complain "$TRANSACTIONS transactions: ${ARGS[*]}"
+}
+
 @test "one that lets go wakes one of those who wait, not all" {
 	etcd_single
 	# No helper may renew its lease meanwhile.
-	smith h0 --ttl=600 "etcd://$ETCD/L"
-	expect h0 OK
-	transactions_for_ten --ttl=600
-	# Each waiter puts its key, which is its look as well, and lets go.
-	[ "$TRANSACTIONS" -le 24 ] || complain "exclusive: $TRANSACTIONS"
-	smith h0 --ttl=600 --slots=2 "etcd://$ETCD/L"
-	expect h0 OK
-	smith h1 --ttl=600 --slots=2 "etcd://$ETCD/L"
-	expect h1 OK
-	transactions_for_ten --ttl=600 --slots=2
-	# Each waiter looks again when the one before it has entered.
-	[ "$TRANSACTIONS" -le 60 ] || complain "slots: $TRANSACTIONS"
+	ARGS=(--ttl=600)
+	wakes_one 24 h0 # each waiter puts its key, which is its look as well, and lets go
+	ARGS+=(--slots=2)
+	wakes_one 60 h0 h1 # each waiter looks again when the one before it has entered
 	[ -z "$(keys)" ] || complain "left: $(keys)"
 }
 

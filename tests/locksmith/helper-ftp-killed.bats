@@ -4,7 +4,7 @@
 
 load ../lib/helper-ftp
 
-@test "a directory without a sign of its holder goes after --stale, and never with --stale=0" {
+@test "a directory without a holder's sign goes after --stale, never with 0" {
 	server
 	mkdir "$ROOT/L"
 	with_wait --stale=0 "$URL/L"
@@ -14,7 +14,7 @@ load ../lib/helper-ftp
 	expect a OK
 }
 
-@test "with --stale=SECS an empty directory's age counts by the server's clock, also with -n; without, it does not" {
+@test "--stale dates an empty directory by the server's clock, also with -n" {
 	server
 	mkdir "$ROOT/L"
 	touch -d '-10000 seconds' "$ROOT/L"
@@ -79,7 +79,7 @@ free_within() {
 	free_within 2
 }
 
-@test "killed between the lock and its sign: the next one says what it waits for, once" {
+@test "killed between lock and sign: the next reports once why it waits" {
 	server
 	killed_signless
 	smith next --ttl=2 --wait=600 "$URL/L"
@@ -101,7 +101,7 @@ free_within() {
 	[ -d "$ROOT/L" ]
 }
 
-@test "killed with its sign in, before it has looked: the lock is free after its lease" {
+@test "killed with its sign written, before it looked: free after its lease" {
 	server
 	fault stop-STAT
 	smith killed --ttl=2 "$URL/L"
@@ -114,7 +114,7 @@ free_within() {
 	[ -z "$(ls "$ROOT")" ]
 }
 
-@test "killed at its release, between the sign and the lock: busy for --stale and not longer" {
+@test "killed at its release, before the lock is removed: busy for --stale" {
 	server
 	smith killed "$URL/L"
 	expect killed OK
@@ -125,7 +125,7 @@ free_within() {
 	free_within 2
 }
 
-@test "killed as it takes over from another, between the sign and the lock: busy for --stale and not longer" {
+@test "killed as it takes over, before the lock is removed: busy for --stale" {
 	server
 	mkdir -p "$ROOT/L/sl1.x.2.5.0123456789abcdef.99.elsewhere"
 	smith killed "$URL/L"
@@ -136,7 +136,7 @@ free_within() {
 	free_within 2
 }
 
-@test "a plain client that holds for longer than leases keeps its lock, although one was killed just before it came" {
+@test "a plain client keeps its lock past leases, even after a killed holder" {
 	server
 	# All that the killed helper's next step would have done is done by the plain client.
 	fault stop-MKD

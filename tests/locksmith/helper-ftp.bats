@@ -42,7 +42,7 @@ break_token() {
 # beats: how often the holder's token in L has been renamed.
 beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || echo 0; }
 
-@test "FREE and LOST are the last word, also to a reader that had no room for them" {
+@test "FREE and LOST are the last word, also to a reader that had no room" {
 	server
 	local word in beaten
 	for word in FREE LOST; do
@@ -51,16 +51,16 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 		fill a
 		# The helper has renewed its lock, and could not say so.
 		beaten=$(beats)
-		until [ "$(beats)" -gt "$beaten" ]; do read -r -t 0.02 <> <(:) || true; done
+		until [ "$(beats)" -gt "$beaten" ]; do nap 20; done
 		in=${SMITH_IN[a]}
 		if [ $word = FREE ]; then
 			exec {in}>&-
-			until [ ! -e "$ROOT/L" ]; do read -r -t 0.02 <> <(:) || true; done
+			until [ ! -e "$ROOT/L" ]; do nap 20; done
 		else
 			break_token L
 			in_file "$DIR/log" "^RNFR .* 550"
 		fi
-		read -r -t 0.2 <> <(:) || true
+		"$PROBE" pause 200
 		drain a
 		until_line a $word
 		smith_ended a
@@ -161,7 +161,7 @@ beats() { find "$ROOT/L" -mindepth 1 -printf '%f\n' | cut -d. -f4 | grep . || ec
 	[ "$(field "$LINE" deadline)" -gt "$(now)" ]
 }
 
-@test "a holder that was frozen finds the lock taken over, and leaves the new one alone" {
+@test "a holder frozen past a takeover finds it, and leaves the new lock alone" {
 	server
 	smith a --ttl=2 "$URL/L"
 	expect a OK
@@ -211,7 +211,7 @@ nothing_taken() {
 	[ "$STATUS" -eq 0 ]
 }
 
-@test "the server's clock is set forward: -n takes nothing from a holder that renews its lock" {
+@test "the server's clock is set forward: -n takes nothing from a holder" {
 	server
 	# On a busy machine, a renewal that is a second late does not count.
 	nothing_taken one || nothing_taken two || nothing_taken three
@@ -224,7 +224,7 @@ nothing_taken() {
 	[ -d "$ROOT/L/something" ]
 }
 
-@test "an acquirer that slept between lock and sign meets the new holder, and steps back" {
+@test "an acquirer asleep before its sign meets the new holder, and steps back" {
 	server
 	# The second MKD, the token's, is to be stopped: the fault is set while the first is known to be under way.
 	fault stop-PWD
@@ -243,7 +243,7 @@ nothing_taken() {
 	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
 }
 
-@test "an acquirer that slept between lock and sign takes nothing from a plain client that came then" {
+@test "an acquirer asleep before its sign takes nothing from a plain client" {
 	server
 	fault stop-PWD
 	smith a --stale=0.3 --wait=600 "$URL/L"
@@ -254,7 +254,7 @@ nothing_taken() {
 	in_file "$DIR/log" "stop MKD $ROOT/L/\|stop MKD /L/"
 	# The helper sleeps for longer than --stale; another takes the empty directory for a dead holder's and releases it,
 	# and a plain client comes.
-	read -r -t 0.5 <> <(:) || true
+	"$PROBE" pause 500
 	rmdir "$ROOT/L"
 	mkdir "$ROOT/L"
 	fault stop-RMD
@@ -266,12 +266,12 @@ nothing_taken() {
 	none -q "^RMD [^ ]*/L 250" "$DIR/log" # the directory stays
 }
 
-@test "an acquirer that is slow to look, with its sign in, is not too late for --stale" {
+@test "an acquirer that looks late, after its sign, is not too late for --stale" {
 	server
 	fault stop-STAT
 	smith a --stale=0.3 "$URL/L"
 	in_file "$DIR/log" "stop STAT"
-	read -r -t 0.5 <> <(:) || true
+	"$PROBE" pause 500
 	mend stop-STAT
 	expect a OK
 	none -q "^RMD" "$DIR/log"
@@ -346,13 +346,13 @@ nothing_taken() {
 # lost_before_the_deadline SIGNAL LINE: the server gets SIGNAL, and the helper says LINE before the deadline.
 lost_before_the_deadline() {
 	local deadline lost
-	[ -z "$SERVER" ] || kill -KILL "$SERVER" 2>/dev/null || true
+	[ -z "${SERVER-}" ] || server_kill
 	rm -rf "$DIR/root"
 	server || return
 	smith a --ttl="$ttl" "$URL/L" && expect a OK || return
 	deadline=$(field "$LINE" deadline)
 	kill "-$1" "$SERVER"
-	while IFS= read -r -t "$LINE_SECONDS" -u "${SMITH_OUT[a]}" LINE && [[ $LINE == HELD* ]]; do
+	while next_word a LOST && [[ $LINE == HELD* ]]; do
 		deadline=$(field "$LINE" deadline)
 	done
 	lost=$(now)
@@ -384,7 +384,7 @@ lost_before_the_deadline() {
 	until_line b OK
 }
 
-@test "a server without STAT: a free lock is free, and a directory that cannot be written is 73" {
+@test "a server without STAT: free is free, an unwritable directory gives 73" {
 	server
 	fault nostat.always
 	run_smith --who "$URL/L"
@@ -419,11 +419,11 @@ lost_before_the_deadline() {
 	[ "$status" -eq 77 ]
 	[[ $output == "ERR 77 no user for 127.0.0.1:$PORT: put \"machine 127.0.0.1 login USER "* ]]
 	SEMLOCK_PASSWORD=secret run_smith "$URL/L"
-	[[ $output == "ERR 77 SEMLOCK_PASSWORD is set, and no user"* ]]
+	[[ $output == "ERR 77 SEMLOCK_PASSWORD is set, but no user is"* ]]
 	none -q "^PWD" "$DIR/log" # the helper was never logged in
 }
 
-@test "a control character in a user or a password would be a command of its own: 64" {
+@test "a control character in a user or password is refused with 64" {
 	local bad
 	server
 	for bad in $'lock\r\nMKD evil' $'lock\nMKD evil' $'a\tb' $'a\177'; do
@@ -493,7 +493,7 @@ lost_before_the_deadline() {
 	none -q secret <(tr '\0' ' ' <"/proc/${SMITH_PID[a]}/cmdline")
 }
 
-@test "unreachable is 69, unwritable is 73 with the reason, a missing parent is 73" {
+@test "unreachable gives 69; unwritable, or a missing parent, 73 and why" {
 	server
 	run_smith ftp://127.0.0.1:1/L
 	[ "$status" -eq 69 ]
@@ -506,7 +506,7 @@ lost_before_the_deadline() {
 	[[ $output == *"missing, or closed to us)" ]]
 }
 
-@test "a server with no room for the sign is 73, and no directory is left in the way" {
+@test "a server without room for the sign gives 73, and no directory is left" {
 	server
 	fault no-token.always
 	run_smith --no-wait "$URL/L"
@@ -543,7 +543,7 @@ lost_before_the_deadline() {
 	expect a HELD
 	unlock a
 	[ "$STATUS" -eq 0 ]
-	kill -KILL "$SERVER"; wait "$SERVER" || true
+	server_kill
 	: >"$DIR/log"
 	server
 	run_smith --who "ftpes://127.0.0.1:$PORT/L"
@@ -597,7 +597,7 @@ unlocks_late() {
 	fault stop-RMD
 	tell a UNLOCK
 	in_file "$DIR/log" "stop RMD" || return
-	read -r -t "$ttl.5" <> <(:) || true
+	"$PROBE" pause $((ttl * 1000 + 500))
 	mend stop-RMD
 	until_line a FREE || return
 	smith_ended a && [ "$STATUS" -eq 0 ]

@@ -6,7 +6,7 @@ load ../lib/locksmith
 setup() { watch_over; }
 teardown() { watched; }
 
-@test "tokens, listings, URLs, protocol buffers, the etcd queue: good, bad and random text" {
+@test "tokens, listings, URLs, protocol buffers, queue: good, bad and random" {
 	[ -n "$LOCKSMITH_PARTS" ] || skip "built without the network methods"
 	run "$LOCKSMITH_PARTS"
 	[ "$status" -eq 0 ] || { echo "$output" >&2; false; }
@@ -24,7 +24,7 @@ says() {
 
 @test "a bad command line of the locksmith is refused in the protocol" {
 	for word in --mode=odd --slots=0 --slots=x --ttl=1 --ttl=x --wait=x --pid=0; do
-		says "$word makes no sense" "$word" ftp://host/lock
+		says "invalid $word" "$word" ftp://host/lock
 	done
 	says "unknown or incomplete option: --what" --what ftp://host/lock
 	says "one URL is needed"
@@ -36,13 +36,13 @@ says() {
 			says "the port in the URL must be a number from 1 to 65535" "ftp://$host:$port/lock"
 		done
 	done
-	says "the host in the URL makes no sense" "sftp:///lock" # on etcd: ETCDCTL_ENDPOINTS
+	says "invalid host in the URL" "sftp:///lock" # on etcd: ETCDCTL_ENDPOINTS
 	for host in :1 ',' 'host,' ',host' "host:1," '[' ']' '[]' '[]:1' '[::1' '[::1]x' '[::1]x:1' '[1:2]' '[::g]' \
 		"[$(printf '1:%.0s' {1..40})]" "ho st" "[::1] " 'h*' "h%41" 'h?x=1' "$(printf '%0264d' 0)"; do
-		says "the host in the URL makes no sense" "etcd://$host/lock"
+		says "invalid host in the URL" "etcd://$host/lock"
 	done
 	for host in ::1 1:2:3 host:1:2; do
-		says "the host in the URL makes no sense (an IPv6 address stands in brackets: [::1])" "sftp://$host/lock"
+		says "invalid host in the URL (an IPv6 address needs brackets: [::1])" "sftp://$host/lock"
 	done
 	for path in '' / // ///; do
 		says "the URL has no path: it must end in the lock's name" "etcd://host$path"
@@ -51,13 +51,13 @@ says() {
 		says "the path in the URL is too long or no text" "ftp://host/$path"
 	done
 	for path in 'a?b=c' 'a#b' a%23b 'a*' 'a[1]' 'a{b}' 'a\b' 'a"b' a%2a; do
-		says "the lock's name must have none of * ? # [ ] { } \" \\" "etcd://host/$path"
+		says "the lock's name must not contain any of * ? # [ ] { } \" \\" "etcd://host/$path"
 	done
 	for path in . .. a/. a/.. %2e%2e a/../; do
 		says "the URL must end in the lock's name, and $(sed 's,/$,,; s,.*/,,; s,%2e,.,g' <<<"$path") is none" "ftp://host/$path"
 	done
-	says "the user name in the URL makes no sense" etcd://@host/lock
-	says "the user name in the URL makes no sense" etcd://a%0a@host/lock
+	says "invalid user name in the URL" etcd://@host/lock
+	says "invalid user name in the URL" etcd://a%0a@host/lock
 	says "ftp:// takes one host" --no-wait ftp://u@host,other/lock
 	run "$(locksmith_of ftp://)" --help
 	[ "$status" -eq 0 ]
@@ -65,7 +65,7 @@ says() {
 }
 
 # The loader says where the function is found that GnuTLS asks before it makes 100 KB of tables.
-@test "GnuTLS, which libcurl and libpq may load and no helper uses, makes no tables in it" {
+@test "GnuTLS, loaded by libcurl and libpq, builds no tables in a helper" {
 	local helper found=0
 	for helper in "$LOCKSMITH_DIR"/semlock-locksmith-{etcd,ftp,postgresql,s3}; do
 		[ -x "$helper" ] && ldd "$helper" | grep -q libgnutls || continue
@@ -83,7 +83,7 @@ offers() {
 	[ "$1" = "$said" ] || { echo "$scheme, $2: the manual says $1, the helper: $offer"; false; }
 }
 
-@test "the table of servers in the manual: order, -s, -j and tokens are what each helper offers" {
+@test "the manual's table of servers agrees with what each helper offers" {
 	local scheme schemes order both token rest offer seen=0
 	export AWS_EC2_METADATA_DISABLED=true
 	sed -n '/^\.SH WHICH ONE/,/^\.TE/p' "$SOURCE/man/semlock-servers.7" | awk -F'\t' 'NF == 6 && $1 != ""' >table
@@ -103,6 +103,17 @@ offers() {
 	[ $seen -gt 0 ] || skip "built without the network methods"
 	scheme=demo offer=$("$SOURCE/contrib/locksmith-demo" --no-wait demo:///nowhere/x </dev/null | head -n 1)
 	[ "$offer" = "LOCKSMITH 2" ] || { echo "demo: $offer"; false; }
+}
+
+@test "--help of a helper has the lease that it takes without --ttl" {
+	local scheme lease rest
+	while IFS=$'\t' read -r scheme rest; do
+		lease=$(cut -f 4 <<<"$rest" | cut -d ' ' -f 1)
+		scheme=${scheme%%,*}
+		case $scheme in etcd | postgresql | s3 | ftp) ;; *) continue ;; esac
+		[ -x "$LOCKSMITH_DIR/semlock-locksmith-$scheme" ] || continue # this build is without it
+		"$LOCKSMITH_DIR/semlock-locksmith-$scheme" --help | grep -q "^  --ttl=SECS  *lease ($lease)$" || { echo "$scheme: $lease"; false; }
+	done < <(sed -n '/^\.SH WHICH ONE/,/^\.TE/p' "$SOURCE/man/semlock-servers.7" | awk -F'\t' 'NF == 6 && $1 != ""')
 }
 
 @test "a test of the locksmith that hangs is ended, and has failed" {

@@ -18,10 +18,7 @@ tidy() {
 tls_server() {
 	certificates
 	export SEMLOCK_USER=lock SEMLOCK_PASSWORD=secret
-	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/ftp.py" "$DIR" "$@" >ready 2>server.err </dev/null &
-	SERVER=$!
-	in_file ready READY
-	read -r _ PORT <ready
+	python_server ready server.err ftp.py "$DIR" "$@"
 }
 
 # What must hold on every server.
@@ -48,7 +45,7 @@ all_of_it() {
 	all_of_it "ftps://127.0.0.1:$PORT/nightly"
 }
 
-@test "TLS refused is not clear text: 69, in one line, and no name and no password is sent" {
+@test "TLS refused gives 69 in one line, and no name or password is sent" {
 	tls_server
 	export SEMLOCK_CACERT=$DIR/ca.pem
 	refused 69 "ftpes://127.0.0.1:$PORT/nightly: the server does not do TLS" \
@@ -59,7 +56,7 @@ all_of_it() {
 	[ ! -e ran ]
 }
 
-@test "a certificate of an authority that is not known, or of another host: 69, and nothing is sent" {
+@test "a certificate of an unknown authority or another host: 69, nothing sent" {
 	tls_server --cert="$DIR/server.pem"
 	refused 69 "TLS" "$SEMLOCK" -n "ftpes://127.0.0.1:$PORT/nightly" touch ran
 	[[ $err == *"SEMLOCK_CACERT names its authority"* ]] || complain "$err"
@@ -72,7 +69,7 @@ all_of_it() {
 	[ ! -e ran ]
 }
 
-@test "on an SFTP server semlock excludes; an unknown host and a wrong key are refused" {
+@test "SFTP excludes; an unknown host and a wrong key are refused" {
 	sftp_server
 	all_of_it "$URL/nightly"
 	refused 73 "missing/nightly" "$SEMLOCK" -n "$URL/missing/nightly" touch ran

@@ -4,7 +4,7 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/remote-postgresql
 
-in_sync() { [ "$(sql "SELECT sync_state FROM pg_stat_replication")" = sync ]; }
+in_sync() { sql_is "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'"; }
 
 synchronous_standby() {
 	postgresql_standby
@@ -33,9 +33,9 @@ lost_by() {
 	[ ! -s alive ] || complain "two at once"
 }
 
-@test "sessions are ended by pg_terminate_backend: the command runs on, the waiters wait on, in their order" {
-	hold_lock --ttl=9 "$URL"
-	queue_up 4 --ttl=30 "$URL"
+@test "if sessions are ended, the command runs on and waiters keep their order" {
+	hold_lock --ttl=$((9 * PACE)) "$URL"
+	queue_up 4 --ttl=$((30 * PACE)) "$URL"
 	end_sessions
 	eventually sessions 'semlock nightly waits' 4
 	eventually sessions 'semlock nightly holds' 1 # at the next renewal
@@ -44,10 +44,10 @@ lost_by() {
 	served 4
 }
 
-@test "the server restarts, at once too, and by kill -9: the command runs on, ten waiters wait on, in their order" {
+@test "if the server restarts, or is killed, the command and waiters go on" {
 	without_leak_check
-	hold_lock --ttl=30 "$URL"
-	queue_up 10 --ttl=60 "$URL"
+	hold_lock --ttl=$((30 * PACE)) "$URL"
+	queue_up 10 --ttl=$((60 * PACE)) "$URL"
 	postgresql_restart one
 	eventually sessions 'semlock nightly waits' 10
 	postgresql_crash one
@@ -60,16 +60,16 @@ lost_by() {
 	served 10
 }
 
-@test "a server that was away for longer than the waiters' leases: they keep their places for a lease from its start" {
+@test "waiters keep their places for a lease from the server's restart" {
 	without_leak_check
-	hold_lock --ttl=60 "$URL"
-	queue_up 2 --ttl=10 "$URL"
+	hold_lock --ttl=$((60 * PACE)) "$URL"
+	queue_up 2 --ttl=$((5 * PACE)) "$URL"
 	first=$(helper_of 1)
 	pg_signal one INT
 	kill -STOP "$first"
-	"$PROBE" pause 10500
+	"$PROBE" pause $((5500 * PACE))
 	postgresql_start one
-	back() { [ "$(sql "SELECT count(*) FROM semlock.place WHERE token IS NULL AND boot = pg_postmaster_start_time()")" -eq 1 ]; }
+	back() { sql_is "SELECT count(*) = 1 FROM semlock.place WHERE token IS NULL AND boot = pg_postmaster_start_time()"; }
 	eventually back
 	let_go
 	kill -CONT "$first"
@@ -91,14 +91,14 @@ kept_without_session() {
 	with_lease 3 kept_without_session cut
 }
 
-@test "a server that is away for the whole lease: the command is ended before the next begins, 76" {
+@test "a server away for the whole lease: the command ends in time, with 76" {
 	without_leak_check
 	LOCK=$URL
 	crash() { postgresql_crash one && "$PROBE" gone "${COMMAND[$name]}" && postgresql_start one; }
 	with_lease 3 lost_by holder crash
 }
 
-@test "a server that is away at the release, and comes back: the lock is released then" {
+@test "a server away at the release: the lock is released when it returns" {
 	without_leak_check
 	hold_lock --ttl=600 "$URL"
 	postgresql_crash one
@@ -110,7 +110,7 @@ kept_without_session() {
 	[ "$(rows)" -eq 0 ]
 }
 
-@test "the helper is killed, or stopped: the command is ended before the next begins, 76" {
+@test "helper killed or stopped: the command ends before the next begins, 76" {
 	LOCK=$URL
 	kill_helper() { kill -KILL "$(helper_of "$name")"; }
 	with_lease 6 lost_by one kill_helper
@@ -136,7 +136,7 @@ held_without_room() {
 	let_go
 }
 
-@test "a renewal that the server has no room for is tried again, as long as there is time" {
+@test "a renewal that the server has no room for is retried while time is left" {
 	with_lease 9 held_without_room
 }
 
@@ -147,25 +147,25 @@ held_without_room() {
 	grep -q "its row was removed" holder.err
 }
 
-@test "either semlock killed: all that the command has started is gone before the next begins" {
+@test "either semlock killed: all that the command started ends before the next" {
 	ends_with_semlock
 }
 
-@test "both semlocks killed at once: the command is killed, and what it has started keeps the lock until it ends" {
+@test "both semlocks killed: what the command started keeps the lock until gone" {
 	without_leak_check
 	both_killed
 }
 
 standby_has() { [ "$(SQL_PORT=${PG_PORT[two]} sql "SELECT count(*) FROM semlock.place")" -eq "$1" ]; }
 
-@test "failover to a synchronous standby: the command runs on, ten waiters keep their places" {
+@test "failover to a synchronous standby: the command runs, waiters keep places" {
 	synchronous_standby
 	LOCK="postgresql://lock@$PG,$PG2/nightly?dbname=postgres"
 	# A standby cannot lock, and is passed over.
 	expect_status 0 "$SEMLOCK" "postgresql://lock@$PG2,$PG/nightly?dbname=postgres" true
 	refused 69 "the server is a standby" "$SEMLOCK" -n "postgresql://lock@$PG2/nightly?dbname=postgres" true
-	hold_lock --ttl=30 "$LOCK"
-	queue_up 10 --ttl=30 "$LOCK"
+	hold_lock --ttl=$((30 * PACE)) "$LOCK"
+	queue_up 10 --ttl=$((30 * PACE)) "$LOCK"
 	eventually standby_has 11 # a place is sent on with the next flush, within a second
 	kill -STOP "${PG_PID[one]}" # no client is told that the server is gone
 	pkill -STOP -P "${PG_PID[one]}"
@@ -191,7 +191,7 @@ standby_has() { [ "$(SQL_PORT=${PG_PORT[two]} sql "SELECT count(*) FROM semlock.
 	grep -q "standby" holder.err
 }
 
-@test "while the standby is away nothing is taken: 69, never busy; --who says what is in the way" {
+@test "without its standby, locks fail with 69, never busy; --who shows why" {
 	synchronous_standby
 	expect_status 0 "$SEMLOCK" "$URL" true
 	postgresql_crash two
@@ -208,6 +208,27 @@ standby_has() { [ "$(SQL_PORT=${PG_PORT[two]} sql "SELECT count(*) FROM semlock.
 	[ -e ran ]
 }
 
+@test "the server is away behind a pooler: the default lease outlasts it" {
+	hold_lock "$URL"
+	start waiter "$SEMLOCK" "$URL" true
+	eventually waiting 1
+	[ "$(sql "SELECT extract(epoch FROM lease)::int FROM semlock.place ORDER BY token" | tr '\n' ' ')" = "60 15 " ]
+	let_go
+	ended waiter 0
+	rm holder.*
+	# PgBouncer's own server_login_retry is 15 s, a quarter of the default lease.
+	pooler transaction 1 "server_login_retry = $((3 * PACE))"
+	hold_lock --ttl=$((12 * PACE)) "$POOLED"
+	postgresql_crash one
+	eventually grep -q "server login failed\|connect failed" "$PG_HOME/pgbouncer.log"
+	"$PROBE" pause 1000
+	postgresql_start one
+	before=$(sql "SELECT until FROM semlock.place")
+	eventually sql_is "SELECT until > '$before' FROM semlock.place"
+	let_go
+	expect_status 0 "$SEMLOCK" -n "$URL" true
+}
+
 # later URL: semlock waits for a server that is not there at first.
 later() {
 	local url=$1
@@ -220,7 +241,7 @@ later() {
 	ended early 0
 }
 
-@test "a server that is not there yet is waited for; -n is 69 within three seconds, -w 69 in its time" {
+@test "a server not yet up is waited for; -n fails with 69 in 3 s, -w in time" {
 	later "$URL"
 	kill -STOP "${PG_PID[one]}" # the server accepts, and is silent
 	refused_within 3000 "" "$SEMLOCK" -n "$URL" true
@@ -240,7 +261,7 @@ names() {
 	LOCK="postgresql://lock@db.test:${PG_PORT[one]}/nightly?dbname=postgres"
 }
 
-@test "no name is resolved, and the session is gone: the lock is renewed, and released at once" {
+@test "a session lost while no name resolves: the lock is renewed and released" {
 	names
 	hold_lock --ttl=60 "$LOCK"
 	: >no-dns
@@ -248,24 +269,24 @@ names() {
 	eventually sessions 'semlock nightly holds' 0
 	before=$(now)
 	let_go
-	[ $(($(now) - before)) -lt 5000000000 ] || complain "$(($(now) - before)) ns"
+	[ $(($(now) - before)) -lt $((5000000000 * SLOWNESS)) ] || complain "$(($(now) - before)) ns"
 	[ "$(rows)" -eq 0 ]
 	rm -f no-dns holder.*
-	hold_lock --ttl=9 "$LOCK"
+	hold_lock --ttl=$((9 * PACE)) "$LOCK"
 	: >no-dns
 	end_sessions
 	eventually sessions 'semlock nightly holds' 1
 	let_go
 	rm -f no-dns holder.*
 	# The name may lead to another server by now.
-	hold_lock --ttl=30 "$LOCK"
+	hold_lock --ttl=$((30 * PACE)) "$LOCK"
 	postgresql_crash one
 	postgresql_start one
 	eventually sessions 'semlock nightly holds' 1
 	let_go
 }
 
-@test "TERM ends a helper that still tries to release a lock, when semlock is gone" {
+@test "TERM ends a helper that still tries to release after semlock has gone" {
 	without_leak_check
 	hold_lock --ttl=600 "$URL"
 	helper=$(helper_of holder)
@@ -274,6 +295,6 @@ names() {
 	pkill -STOP -P "${PG_PID[one]}"
 	kill -KILL "$(inner holder)" "${PID[holder]}" "${COMMAND[holder]}"
 	ends() { kill -TERM "$helper" 2>/dev/null || true; ! kill -0 "$helper" 2>/dev/null; }
-	PATIENCE=5 eventually ends
+	PATIENCE=$((5 * SLOWNESS)) eventually ends
 	pkill -CONT -P "${PG_PID[one]}"
 }

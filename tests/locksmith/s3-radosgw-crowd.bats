@@ -5,7 +5,7 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/radosgw
 
-@test "nobody starves: of eight, the one that came least often has a third of what the first has" {
+@test "nobody starves: of eight, the last gets a third of the first's turns" {
 	export SEMLOCK_LOOK_EVERY=0.5
 	PATIENCE=300
 	for one in 1 2 3 4 5 6 7 8; do
@@ -21,7 +21,7 @@ load ../lib/radosgw
 }
 
 # With THOROUGH: how often each has been inside counts, too.
-@test "eight contenders, kills, stops, cuts, restarts: no overlap, the tokens rise, and none is stuck" {
+@test "eight contenders with faults: no overlap, rising tokens, none stuck" {
 	how=--rounds=12
 	[ -z "${THOROUGH-}" ] || how=--entries=300
 	radosgw_stop

@@ -32,7 +32,7 @@ free_at_the_end() {
 	conforms --away=s3://away/nightly ./engine "$URL"
 }
 
-@test "the command has its status and its input; others are excluded, waited for, and named" {
+@test "the command has status and input; others are excluded, and named" {
 	runs_a_command
 	holds_against_others
 	expect_status 1 "$SEMLOCK" --who "$URL"
@@ -52,7 +52,7 @@ free_at_the_end() {
 	done
 }
 
-@test "an ETag counts with its quotes or without: the form is found out, and remembered" {
+@test "an ETag works with quotes or without: semlock finds out, and remembers" {
 	for kind in honours bare; do
 		s3_fault kind $kind
 		s3 DELETE nightly
@@ -70,7 +70,7 @@ free_at_the_end() {
 	[ ! -e ran ]
 }
 
-@test "a server that ignores conditions, or refuses them, is 69, and the command does not run" {
+@test "a server that ignores or refuses conditions gives 69; nothing runs" {
 	for made in no yes; do
 		for kind in ignores creates versioned refuses; do
 			case $made,$kind in
@@ -92,7 +92,7 @@ free_at_the_end() {
 	done
 }
 
-@test "an answer that is lost, or a 500, at any request: the command runs once, and the lock is free at the end" {
+@test "a lost answer or a 500 at any request: one run, and a free lock after" {
 	for kind in honours bare loses; do
 		s3_fault kind -
 		expect_status 0 "$SEMLOCK" "$URL" true
@@ -110,10 +110,10 @@ free_at_the_end() {
 	done
 }
 
-@test "the answers to renewals are lost, or are 500: the command runs on, and nobody else gets in" {
+@test "if answers to renewals are lost, or 500, the command runs on, alone" {
 	for fault in after cut before; do
 		rm -f holder.*
-		hold_lock --ttl=6 "$URL"
+		hold_lock --ttl=$((6 * PACE)) "$URL"
 		s3_fault $fault 2w
 			eventually [ ! -e "faults/$fault" ] || complain "not renewed"
 		sent=$(grep -c "^PUT.* 200" requests)
@@ -127,7 +127,7 @@ free_at_the_end() {
 
 @test "let go behind a renewal whose answer was lost: the lock is free" {
 	expect_status 0 "$SEMLOCK" "$URL" true
-	hold_lock --ttl=9 "$URL"
+	hold_lock --ttl=$((9 * PACE)) "$URL"
 	s3_fault after 1w
 	eventually [ ! -e faults/after ]
 	let_go
@@ -146,13 +146,13 @@ ended_before_the_next() {
 	expect_status 0 "$SEMLOCK" -w 60 --ttl="$ttl" "$URL$ttl" sh -c "$(none_runs "${COMMAND[holder]}")"
 }
 
-@test "a server that falls silent: the command is ended, 76, before the next one begins" {
+@test "a server that falls silent: the command ends before the next, with 76" {
 	with_lease 3 ended_before_the_next
 }
 
-@test "the server is killed for good: 76; it is waited for with -w, and 69 without" {
-	hold_lock --ttl=3 "$URL"
-	kill -KILL "$SERVER"
+@test "a server killed for good gives 76; -w waits for it, else 69" {
+	hold_lock --ttl=$((3 * PACE)) "$URL"
+	server_kill
 	ended holder 76
 	refused 69 "$URL: " "$SEMLOCK" "$URL" touch ran
 	start waiter "$SEMLOCK" -v -w 60 "$URL" touch later
@@ -163,26 +163,26 @@ ended_before_the_next() {
 	[ -e later ] && [ ! -e ran ]
 }
 
-@test "its object deleted or overwritten behind its back: 76, and what stands there is left alone" {
-	hold_lock --ttl=3 "$URL"
+@test "its object deleted or overwritten: 76, and the new one is left alone" {
+	hold_lock --ttl=$((3 * PACE)) "$URL"
 	s3 DELETE nightly
 	ended holder 76
 	grep -q "its object was deleted" holder.err || complain "$(cat holder.err)"
 	rm -f holder.*
-	hold_lock --ttl=3 "$URL"
+	hold_lock --ttl=$((3 * PACE)) "$URL"
 	s3 PUT nightly -d 'a report of our own'
 	ended holder 76
 	grep -q "its object was overwritten" holder.err || complain "$(cat holder.err)"
-	refused 73 "the object is there, and is no lock: take another name" "$SEMLOCK" "$URL" touch ran
+	refused 73 "the object exists, but is not a lock: use another name" "$SEMLOCK" "$URL" touch ran
 	head -c 100000 /dev/zero >large
 	s3 PUT nightly -T large
-	refused 73 "the object is there, and is no lock" "$SEMLOCK" "$URL" touch ran
+	refused 73 "the object exists, but is not a lock" "$SEMLOCK" "$URL" touch ran
 	[ ! -e ran ]
 	[ "$(s3 GET nightly | wc -c)" -eq 100000 ]
 }
 
 @test "taken over by another while its renewals did not arrive: 76" {
-	hold_lock --ttl=3 "$URL"
+	hold_lock --ttl=$((3 * PACE)) "$URL"
 	s3 GET nightly | sed 's/tag=[0-9a-f]*/tag=0123456789abcdef0123456789abcdef/' >other
 	s3 PUT nightly -H 'Content-Type: text/plain' --data-binary @other
 	ended holder 76
@@ -196,7 +196,7 @@ crash() {
 	kill -KILL "$(helper_of holder)" "${PID[holder]}" "$(inner holder)" "${COMMAND[holder]}"
 }
 
-@test "after a crash a waiter gets it when it has seen it unchanged for a lease; with -n the server's dates count" {
+@test "after a crash a waiter watches for a lease; -n trusts the server's dates" {
 	crash 4
 	began=$(now)
 	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
@@ -226,7 +226,7 @@ crash() {
 	ended waiter 0
 }
 
-@test "sixteen ask with -n at once: one of them gets it, whether the losers are told 412 or 500" {
+@test "with sixteen -n at once one gets the lock; others may see 412 or 500" {
 	for kind in honours loses; do
 		s3_fault kind $kind
 		for round in 1 2 3; do sixteen_at_once "$URL$kind$round"; done
@@ -257,7 +257,7 @@ asked() {
 	s3 GET nightly | grep -q '^semlock 1 state=free .* waited=no ' || complain "$(s3 GET nightly)"
 }
 
-@test "one that comes right after a holder that had waited lets the waiters look first; not with -n, nor later" {
+@test "a newcomer after a release lets waiters look first, except with -n" {
 	export SEMLOCK_LOOK_EVERY=3
 	hold_lock "$URL"
 	start waiter "$SEMLOCK" -v -w 60 "$URL" true
@@ -277,7 +277,7 @@ asked() {
 	asked 1
 }
 
-@test "the login: variables, then SEMLOCK_USER, a profile, a container's role, an instance's role" {
+@test "the login: variables, SEMLOCK_USER, profile, container or instance role" {
 	unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 	refused 77 "no login: set AWS_ACCESS_KEY_ID" "$SEMLOCK" "$URL" touch ran
 	SEMLOCK_USER=AKTEST SEMLOCK_PASSWORD=sk/test+4711 expect_status 0 "$SEMLOCK" "$URL" sh -c 'echo ${SEMLOCK_PASSWORD-none}'
@@ -306,10 +306,35 @@ asked() {
 	[ ! -e ran ]
 }
 
+@test "a profile's credential_process gives the login; if it fails, 77 or 69" {
+	unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+	export AWS_CONFIG_FILE=$PWD/config
+	expires=$(date -u -d '+1 hour' +%Y-%m-%dT%H:%M:%SZ)
+	printf '{"Version": 1, "AccessKeyId": "AKROLE", "SecretAccessKey": "sk/role", "SessionToken": "session7", "Expiration": "%s"}\n' "$expires" >login
+	printf '{"Version": 1, "AccessKeyId": "AKTEST", "SecretAccessKey": "sk/test+4711"}\n' >lasting
+	printf '[default]\ncredential_process = echo run >>%s/runs; cat "%s/login"\n' "$PWD" "$PWD" >config
+	hold_lock --ttl=6 "$URL"
+	s3_fault expired session7
+	sed -i s/session7/session8/ login
+	eventually sh -c '[ "$(wc -l <runs)" -ge 2 ]'
+	let_go
+	printf '[default]\ncredential_process = cat "%s/lasting"\n' "$PWD" >config
+	expect_status 0 "$SEMLOCK" "$URL" true
+	printf '[default]\ncredential_process = exit 3\n' >config
+	refused 77 "credential_process failed (status 3)" "$SEMLOCK" "$URL" touch ran
+	printf '[default]\ncredential_process = echo {}\n' >config
+	refused 77 "there is none in what credential_process prints" "$SEMLOCK" "$URL" touch ran
+	printf '[default]\ncredential_process = yes\n' >config
+	refused 77 "credential_process: output too long" "$SEMLOCK" "$URL" touch ran
+	printf '[default]\ncredential_process = sleep 97531\n' >config
+	refused 69 "credential_process has not ended in time" "$SEMLOCK" -n "$URL" touch ran
+	[ ! -e ran ] && ! pgrep -f '[s]leep 97531' >/dev/null
+}
+
 @test "a role's login that has expired is fetched anew, while the command runs" {
 	unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_EC2_METADATA_DISABLED
 	export AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_ENDPOINT_URL_S3
-	hold_lock --ttl=6 "$URL"
+	hold_lock --ttl=$((6 * PACE)) "$URL"
 	taken=$(grep -c 'security-credentials/lock-role' requests)
 	s3_fault expired "session" && s3_fault expired "$(sed -n 's/.*\(session[0-9]*\).*/\1/p' requests | tail -n 1)"
 	s3_fault expired session3
@@ -337,9 +362,108 @@ asked() {
 	[ ! -e ran ]
 }
 
+@test "a wrong clock that is set right: the command runs on, and a waiter waits" {
+	s3_fault ahead 10800
+	hold_lock --ttl=6 "$URL"
+	start waiter "$SEMLOCK" -v "$URL" touch ran
+	waits_for waiter "waiting: held by"
+	s3_fault ahead -
+	sent=$(grep -c "^PUT /locks.* 200" requests)
+	eventually sh -c "[ \$(grep -c '^PUT /locks.* 200' requests) -gt $((sent + 1)) ]"
+	[ ! -e ran ]
+	let_go
+	ended waiter 0
+}
+
+@test "a release whose answer is lost while another enters is no loss" {
+	hold_lock --ttl=60 "$URL"
+	hold_as other --ttl=60 s3://locks/other
+	s3_fault entered /locks/other
+	s3_fault cut 1w
+	let_go
+	grep -q "PUT /locks/nightly cut" requests
+	let_go other
+}
+
+@test "a server that is late to read (RequestTimeout) is asked again" {
+	s3_fault late 2
+	expect_status 0 "$SEMLOCK" -w 60 "$URL" touch ran
+	[ -e ran ]
+}
+
+@test "a bucket with Object Lock takes the writes, which have a checksum" {
+	s3_fault locked
+	long=$(printf '%0300d' 0)
+	for note in '' x "$long"; do
+		expect_status 7 "$SEMLOCK" ${note:+--note="$note"} "$URL" sh -c 'exit 7'
+		free_at_the_end
+	done
+}
+
+@test "a refusal has the server's own words; a redirect names the region" {
+	s3_fault says "400 InvalidRequest The word that you sent is not one of ours"
+	refused 69 "the server refuses: 400 InvalidRequest: The word that you sent is not one of ours" "$SEMLOCK" "$URL" touch ran
+	for status in 301 307; do
+		s3_fault says "$status TemporaryRedirect Please re-send this request to the specified temporary endpoint."
+		refused 69 "the bucket is not in the region test-1: set AWS_REGION=there-9" "$SEMLOCK" "$URL" touch ran
+	done
+	[ ! -e ran ]
+}
+
+@test "the first renewal of a new object recognizes its own lost answer" {
+	hold_lock --ttl=$((9 * PACE)) "$URL"
+	: >requests
+	s3_fault after 1w
+	eventually sh -c 'grep -q "^GET " requests'
+	eventually sh -c '[ $(grep -c "^PUT .* 200 .*If-Match" requests) -ge 2 ]'
+	let_go
+	# done and answered 500; refused; read; and then nothing before the next renewal
+	awk '/^PUT/ && / 412 / { refused = 1 } refused && /^GET/ { read++ } read && /^PUT/ { exit } END { exit read != 1 }' requests ||
+		complain "$(cat requests)"
+	free_at_the_end
+}
+
+@test "the service of an instance or a container that is late is no refusal" {
+	unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+	roles=/latest/meta-data/iam/security-credentials/
+	export AWS_EC2_METADATA_DISABLED=false AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_ENDPOINT_URL_S3
+	for path in /latest/api/token $roles ${roles}lock-role; do
+		for answer in 0 503; do
+			s3_fault role "$answer $path"
+			refused 69 "no login" "$SEMLOCK" -w 1 "$URL" touch ran || complain "$answer $path" || return
+		done
+	done
+	s3_fault role "404 $roles"
+	refused 77 "this instance has no role" "$SEMLOCK" "$URL" touch ran
+	s3_fault role "0 $roles"
+	start waiter "$SEMLOCK" -v -w 60 "$URL" touch later
+	waits_for waiter "waiting: for the server: no login"
+	s3_fault role -
+	ended waiter 0
+	s3_fault role 503
+	AWS_CONTAINER_CREDENTIALS_FULL_URI=$AWS_ENDPOINT_URL_S3/container AWS_CONTAINER_AUTHORIZATION_TOKEN=pod-token \
+		refused 69 "status 503" "$SEMLOCK" "$URL" touch ran
+	[ -e later ] && [ ! -e ran ]
+}
+
+@test "the token of a container goes to this machine alone, or by https" {
+	unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+	export AWS_CONTAINER_AUTHORIZATION_TOKEN=pod-token
+	for url in http://localhost:x@127.0.0.2 http://127.0.0.1:x@127.0.0.2 http://localhost@127.0.0.2 http://127.0.0.1@127.0.0.1 \
+		http://127.0.0.1.example http://127.0.0.2 http://localhost.example http://127.0.0.1\\@127.0.0.2 https://me:pw@127.0.0.1 \
+		ftp://127.0.0.1; do
+		AWS_CONTAINER_CREDENTIALS_FULL_URI=$url:$PORT/container \
+			refused 64 "is neither https:// nor this machine's, or has a user in it" "$SEMLOCK" "$URL" touch ran ||
+			complain "$url" || return
+	done
+	AWS_CONTAINER_CREDENTIALS_FULL_URI=http://LOCALHOST:$PORT/container expect_status 0 "$SEMLOCK" "$URL" true
+	none -q "^GET /container.* 401" requests
+	[ ! -e ran ]
+}
+
 @test "https: the server's certificate must be in order" {
 	certificates
-	kill -KILL "$SERVER"
+	server_kill
 	s3_server --cert="$DIR/server.pem"
 	export AWS_ENDPOINT_URL_S3=https://127.0.0.1:$PORT
 	refused 69 "SEMLOCK_CACERT names its authority" "$SEMLOCK" "$URL" touch ran
@@ -349,8 +473,8 @@ asked() {
 }
 
 @test "what is no lock on S3 is refused: 64; no bucket: 73" {
-	refused 64 "no bucket's name" "$SEMLOCK" s3://Locks/n touch ran
-	refused 64 "no bucket's name" "$SEMLOCK" s3://host:9000/n touch ran
+	refused 64 "invalid bucket name" "$SEMLOCK" s3://Locks/n touch ran
+	refused 64 "invalid bucket name" "$SEMLOCK" s3://host:9000/n touch ran
 	refused 64 "the login is AWS_ACCESS_KEY_ID" "$SEMLOCK" s3://me@locks/n touch ran
 	refused 64 "a password in a URL" "$SEMLOCK" s3://me:pw@locks/n touch ran
 	refused 64 "lock's name" "$SEMLOCK" s3://locks/ touch ran
@@ -360,7 +484,7 @@ asked() {
 	refused 64 "" "$SEMLOCK" -s "$URL" touch ran
 	refused 64 "" "$SEMLOCK" -j 2 "$URL" touch ran
 	refused 64 "" "$SEMLOCK" --queue-max=2 "$URL" touch ran
-	refused 64 "--stale is not for S3" "$SEMLOCK" --stale=5 "$URL" touch ran
+	refused 64 "--stale is not for s3" "$SEMLOCK" --stale=5 "$URL" touch ran
 	AWS_ENDPOINT_URL_S3=ftp://x refused 64 "the endpoint must be http" "$SEMLOCK" "$URL" touch ran
 	AWS_ENDPOINT_URL_S3=http://x/path refused 64 "the endpoint must be http" "$SEMLOCK" "$URL" touch ran
 	AWS_REGION=us_east refused 64 "no region of AWS" "$SEMLOCK" "$URL" touch ran

@@ -16,11 +16,10 @@ tidy() { ssh_stop; }
 
 @test "the engine for ssh keeps each rule" {
 	ssh_server
-	timeout 400 "$SOURCE/contrib/locksmith-test" --ttl=9 --away=ssh://127.0.0.1:1/l \
-		"$LOCKSMITH_DIR/semlock-locksmith-ssh" "$URL" >rules || complain "$(grep -v '^ok' rules)"
+	ttl=9 conforms --away=ssh://127.0.0.1:1/l "$LOCKSMITH_DIR/semlock-locksmith-ssh" "$URL"
 }
 
-@test "it is the lock of that host's own semlock: local jobs are excluded, and exclude" {
+@test "it is the lock of the far host's own semlock: local jobs exclude it, too" {
 	ssh_server
 	runs_a_command
 	hold_lock "$URL"
@@ -77,7 +76,7 @@ tidy() { ssh_stop; }
 # cut_off HOW: the link is cut, and a job of the far end waits: it begins when the holder's command is dead.
 cut_off() {
 	rm -f holder.*
-	hold_lock --ttl=6 "$URL" || return
+	hold_lock --ttl=$((6 * PACE)) "$URL" || return
 	case $1 in
 	ssh-stopped) link_cut holder ;;
 	link-stopped) kill -STOP "$(proxy_of holder)" ;; # ssh lives, and takes what it is told
@@ -97,16 +96,16 @@ cut_off() {
 	done
 }
 
-@test "ssh killed, and the helper: the far end keeps the lock for a lease more, and no longer" {
+@test "ssh and helper killed: the far end keeps the lock for one lease more" {
 	ssh_server
 	for victim in ssh helper; do
 		rm -f holder.*
-		hold_lock --ttl=6 "$URL"
+		hold_lock --ttl=$((6 * PACE)) "$URL"
 		began=$(now)
 		if [ $victim = ssh ]; then kill -KILL "$(ssh_of holder)"; else kill -KILL "$(helper_of holder)"; fi
 		expect_status 0 "$SEMLOCK" -w 120 nightly sh -c "$(none_runs "${COMMAND[holder]}")"
 		took=$((($(now) - began) / 1000000))
-		[ $took -ge 4000 ] || complain "$victim: after $took ms"
+		[ $took -ge $((4000 * PACE)) ] || complain "$victim: after $took ms"
 		ended holder 76
 	done
 }
@@ -118,11 +117,11 @@ far_end() {
 	echo "$first" "$(pgrep -P "$first")"
 }
 
-@test "one process of the far end killed: the lock is kept until the command is dead" {
+@test "if one process of the far end is killed, the command keeps the lock" {
 	ssh_server
 	for victim in 1 2; do
 		rm -f holder.*
-		hold_lock --ttl=6 "$URL"
+		hold_lock --ttl=$((6 * PACE)) "$URL"
 		read -r -a far <<<"$(far_end nightly)"
 		[ ${#far[@]} -eq 2 ] || complain "${far[*]}"
 		kill -KILL "${far[$((victim - 1))]}"
@@ -164,18 +163,18 @@ far_end() {
 	[ ! -e ran ]
 }
 
-@test "semlock stands still before the command is started: the lock is given back in words" {
+@test "a semlock frozen before its command starts gives the lock back itself" {
 	ssh_server
 	mkfifo smith.in
 	exec 5<>smith.in
-	"$LOCKSMITH_DIR/semlock-locksmith-ssh" --ttl=12 -- "$URL" <smith.in >smith.out 2>smith.err 5>&- 3>&- 4>&- &
+	"$LOCKSMITH_DIR/semlock-locksmith-ssh" --ttl=$((12 * PACE)) -- "$URL" <smith.in >smith.out 2>smith.err 5>&- 3>&- 4>&- &
 	smith=$!
 	exec 6>smith.in 5>&-
 	in_file smith.out "^OK"
 	expect_status 1 "$SEMLOCK" -n nightly true
 	in_file smith.out "^LOST semlock stood still"
 	exec 6>&-
-	expect_status 0 "$SEMLOCK" -w 8 nightly true # without words after 12
+	expect_status 0 "$SEMLOCK" -w $((8 * PACE)) nightly true # without words after 12
 	ending=0
 	wait "$smith" || ending=$?
 	[ "$ending" -eq 76 ] || complain "status $ending"
@@ -186,7 +185,7 @@ far_end() {
 	URL=ssh://127.0.0.1:$PORT$DIR/nightly ends_with_semlock
 }
 
-@test "where there is no semlock flock(1) does it, and that is said; what it cannot do is 64" {
+@test "without semlock there, flock(1) locks; what it cannot do is refused: 64" {
 	mkdir only
 	for tool in sh flock cat timeout sleep tr grep; do ln -s "$(command -v $tool)" only/$tool; done
 	ssh_server "$DIR/only"
@@ -201,7 +200,7 @@ far_end() {
 	[ ! -e ran ]
 }
 
-@test "an unknown host, a wrong key and a refused port say so; a password is refused" {
+@test "an unknown host, wrong key, refused port or password gives an error" {
 	ssh_server
 	SEMLOCK_KNOWN_HOSTS=$DIR/none refused 77 "Host key verification failed" "$SEMLOCK" "$URL" touch ran
 	ssh-keygen -q -t ed25519 -N '' -f other
@@ -229,4 +228,139 @@ far_end() {
 	sshd_on
 	ended waiter 0
 	[ -e ran ]
+}
+
+@test "whatever a command on the far host is called, waiters wait on" {
+	ssh_server
+	fifos evil
+	start evil "$SEMLOCK" nightly sh -c "'$PROBE' hold evil.up evil.down; :" semlock-ssh '\0777'
+	ready evil
+	start waiter "$SEMLOCK" -v -w 60 "$URL" touch ran
+	waits_for waiter "waiting: held by"
+	[ ! -e ran ]
+	let_go evil
+	ended waiter 0
+	[ -e ran ]
+}
+
+@test "a waiter whose semlock on the far host is killed asks for its turn again" {
+	ssh_server
+	hold_lock nightly
+	for wait in '' '-w 60'; do
+		rm -f ran
+		# shellcheck disable=SC2086 # two words
+		start waiter "$SEMLOCK" -v $wait "$URL" touch ran
+		eventually sh -c "'$SEMLOCK' --who nightly | grep -q '^ *1\\.'"
+		kill -KILL "$(pgrep -xf "semlock --hold --ttl=[0-9]+ .*-- $DIR/nightly")"
+		waits_for waiter "waiting: for the server: the semlock on 127.0.0.1 has been killed"
+		eventually sh -c "'$SEMLOCK' --who nightly | grep -q '^ *1\\.'"
+		kill -0 "${PID[waiter]}"
+		[ -z "$wait" ] || break
+		kill -TERM "${PID[waiter]}"
+		ended waiter 143
+	done
+	let_go
+	ended waiter 0
+	[ -e ran ]
+}
+
+@test "an sshd that drops new connections (MaxStartups) is waited for" {
+	ssh_server
+	sshd_again "MaxStartups 1"
+	is_full() { # by a connection that does not log in
+		exec 6<>"/dev/tcp/127.0.0.1/$PORT" && read -r -t 10 -u 6 banner && [[ $banner == SSH-* ]]
+	}
+	eventually is_full
+	refused 69 "the sshd there drops new connections (MaxStartups)" "$SEMLOCK" -n "$URL" touch never
+	start waiter "$SEMLOCK" -v "$URL" touch ran
+	waits_for waiter "waiting: for the server: the sshd there drops new connections"
+	exec 6>&-
+	ended waiter 0
+	[ -e ran ] && [ ! -e never ]
+}
+
+@test "the user's RemoteCommand, StdinNull and SessionType do no harm" {
+	ssh_server
+	printf 'Host *\n\tRemoteCommand touch wrong\n\tStdinNull yes\n\tSessionType none\n' >config
+	export SEMLOCK_SSH="ssh -F $PWD/config"
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" -n nightly true
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	let_go
+	# ssh 8.4 does not know two of them, and says so of the first
+	printf '#!/bin/sh\necho run >>"%s"\nfor word; do\n' "$PWD/starts" >old-ssh
+	printf 'case $word in StdinNull=*|SessionType=*) echo "command-line: line 0: Bad configuration option: ${word%%%%=*}" >&2; exit 255;; esac\n' >>old-ssh
+	printf 'done\nexec ssh -F none "$@"\n' >>old-ssh
+	chmod +x old-ssh
+	export SEMLOCK_SSH=$PWD/old-ssh
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
+	[ "$(wc -l <starts)" -eq 3 ] || complain "$(wc -l <starts) starts"
+	rm -f holder.*
+	hold_lock nightly
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	let_go
+	[ ! -e wrong ] && [ ! -e ran ]
+}
+
+@test "what the far end's shell prints at its start is not believed" {
+	ssh_server
+	# as a .bashrc does
+	noise='echo END 1; echo OK; echo OK ttl=60; echo WHO []; echo READY flock; echo LOST; printf Welcome'
+	sshd_again "ForceCommand $noise; eval \"\$SSH_ORIGINAL_COMMAND\""
+	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
+	[[ $err != *flock* ]] || complain "$err"
+	expect_status 0 "$SEMLOCK" --who "$URL"
+	hold_lock nightly
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	expect_status 1 "$SEMLOCK" --who "$URL"
+	start waiter "$SEMLOCK" -v "$URL" touch later
+	waits_for waiter "waiting: held by ${COMMAND[holder]}"
+	let_go
+	ended waiter 0
+	noise="echo END 1; echo READY flock; printf Welcome"
+	sshd_again "ForceCommand $noise; semlock --hold --ttl=60 $DIR/nightly"
+	rm -f holder.*
+	hold_lock "$URL"
+	expect_status 1 "$SEMLOCK" -n nightly touch ran
+	expect_status 1 "$SEMLOCK" -n "$URL" touch ran
+	let_go
+	[ -e later ] && [ ! -e ran ]
+}
+
+# far_end_says: SEMLOCK_SSH is a shell script, standard input, that runs after the session's word
+far_end_says() {
+	{
+		printf '#!/bin/sh\nread -r far\nword=${far#: semlock-ssh }\necho "BEGIN ${word%%%%;*}"\n'
+		cat
+	} >fake-ssh
+	chmod +x fake-ssh
+	export SEMLOCK_SSH=$PWD/fake-ssh
+}
+
+@test "--who: a waiter's command that says state=holds does not hold the lock" {
+	far_end_says <<-'END'
+		echo 'WHO [{"held": false, "holders": [], "waiters": [{"pid": 7, "command": ["state=holds"]}]}]'
+	END
+	expect_status 0 "$LOCKSMITH_DIR/semlock-locksmith-ssh" --who ssh://host/l
+	grep -q '^WHO state=waits .*note=state=holds' .out || complain "$out"
+}
+
+@test "a far end that confirms the lock too late is not believed" {
+	far_end_says <<-'END'
+		echo READY semlock
+		echo OK
+		for _ in $(seq 70); do
+			read -r line
+			echo READY semlock
+		done
+		printf 'B 1\nB 2\nEND 66\n'
+		exec cat >/dev/null
+	END
+	mkfifo smith.in
+	exec 5<>smith.in
+	expect_status 66 "$LOCKSMITH_DIR/semlock-locksmith-ssh" --ttl=60 ssh://host/l <smith.in
+	[[ $err != *Traceback* ]] || complain "$err"
+	grep -q "^ERR 66 " .out || complain "$out"
 }

@@ -17,40 +17,40 @@ gone_well() {
 	grep -Eq "shakes=[1-9]" .out || complain "nothing was shaken: $out"
 }
 
-@test "FTP: four contenders, kills, stops, server restarts: no overlap, nothing left" {
+@test "FTP: four contenders, kills, stops, restarts: no overlap, nothing left" {
 	SHAKE_EVERY=3 expect_status 0 torture ftp --rounds=12 --seed=4
 	gone_well 48
 }
 
-@test "etcd: four contenders, kills, stops, server restarts: no overlap, and the tokens rise" {
+@test "etcd: four contenders, kills, stops, restarts: no overlap, rising tokens" {
 	expect_status 0 torture etcd --rounds=12 --seed=4
 	gone_well 48
 }
 
-@test "three etcd nodes, the leader killed again and again: no overlap, and the tokens rise" {
+@test "three etcd nodes, leaders killed: no overlap, rising tokens" {
 	SHAKE_EVERY=10 expect_status 0 torture etcd-kill --rounds=12 --seed=4
 	gone_well 48
 }
 
-@test "PostgreSQL: four contenders, kills, stops, server restarts: no overlap, and the tokens rise" {
+@test "PostgreSQL: kills, stops, restarts: no overlap, rising tokens" {
 	[ -x "$LOCKSMITH_DIR/semlock-locksmith-postgresql" ] || skip "this build has no locks on PostgreSQL"
 	SHAKE_EVERY=2 expect_status 0 torture postgresql --rounds=12 --seed=4
 	gone_well 48
 }
 
-@test "ssh: four contenders, some on the far end, kills, stops, restarts of sshd: no overlap" {
+@test "ssh: contenders on both ends, kills, stops, restarts: no overlap" {
 	[ -x "$LOCKSMITH_DIR/semlock-locksmith-ssh" ] || skip "this build has no locks by ssh"
 	SHAKE_EVERY=4 expect_status 0 torture ssh --rounds=12 --seed=4
 	gone_well 48
 }
 
-@test "S3: four contenders, kills, stops, answers lost and refused: no overlap, and the tokens rise" {
+@test "S3: contenders, kills, stops, lost answers: no overlap, rising tokens" {
 	[ -x "$LOCKSMITH_DIR/semlock-locksmith-s3" ] || skip "this build has no locks on S3"
 	SHAKE_EVERY=2 expect_status 0 torture s3 --rounds=12 --seed=4
 	gone_well 48
 }
 
-@test "Redis: four contenders, kills, stops, server restarts: no overlap, and the tokens rise" {
+@test "Redis: contenders, kills, stops, restarts: no overlap, rising tokens" {
 	command -v redis-server >/dev/null || skip "no redis-server here"
 	SHAKE_EVERY=2 expect_status 0 torture redis --rounds=12 --seed=4
 	gone_well 48

@@ -22,13 +22,14 @@ ways() {
 	esac
 }
 
-# failing METHOD WAY: the calls that fail on the way, so that semlock has to take the long one.
+# failing METHOD WAY: sets $failing to the calls that fail on the way, so that semlock has to take the long one.
 failing() {
 	case $1-$2 in
-	excl-fallback*) echo "lockdir.tmpfile:fail=95 plainfile.link:fail=95 publish.rename:fail=22" ;;
-	link-fallback*) echo "lockdir.tmpfile:fail=95" ;;
-	mkdir-fallback*) echo "publish.rename:fail=22" ;;
-	rename-fallback*) echo "rename.rename:fail=22" ;;
+	excl-fallback*) failing="lockdir.tmpfile:fail=95 plainfile.link:fail=95 publish.rename:fail=22" ;;
+	link-fallback*) failing="lockdir.tmpfile:fail=95" ;;
+	mkdir-fallback*) failing="publish.rename:fail=22" ;;
+	rename-fallback*) failing="rename.rename:fail=22" ;;
+	*) failing= ;;
 	esac
 }
 
@@ -42,7 +43,7 @@ stale() {
 scene() {
 	METHOD=$1
 	rm -rf l l.held .l.semlock.*.* room
-	if [ "$1" = rename ]; then "$SEMLOCK" -m rename --init l true; fi
+	[ "$1" != rename ] || "$SEMLOCK" -m rename --init l true
 	for file in "${BYSTANDERS[@]}"; do echo "not to be touched" >"$file"; done
 	case $2 in
 	*stale) stale "$1" ;;
@@ -58,9 +59,10 @@ crash() {
 	rm) options=(--rm) ;;
 	slots) options=(-j 2) ;;
 	esac
+	failing "$method" "$way"
 	exec 6<>own.alive # the FIFO is open in "crashed" and its children
 	exec 7<own.alive
-	SEMLOCK_CRASH="$what $(failing "$method" "$way")" start crashed "$CRASHABLE_SEMLOCK" \
+	SEMLOCK_CRASH="$what $failing" start crashed "$CRASHABLE_SEMLOCK" \
 		-m "$method" "${options[@]}" l "$@"
 	exec 6>&-
 }
@@ -75,8 +77,12 @@ all_gone() {
 # inner NAME: sets $inner to the semlock that does the work: with -m posix, the child of the one that was started
 # (src/run/subreaper.h).
 inner() {
+	local child='' program=''
 	inner=${PID[$1]}
-	[ "$METHOD" != posix ] || inner=$(pgrep -P "$inner" -f '^[^ ]*semlock[^ ]* .*-m posix') || inner=${PID[$1]}
+	[ "$METHOD" = posix ] || return 0
+	{ read -r child _ <"/proc/$inner/task/$inner/children"; } 2>/dev/null || true # no line: read returns 1
+	{ read -r -d '' program <"/proc/$child/cmdline"; } 2>/dev/null || true
+	if [[ -n $child && $program == *semlock* ]]; then inner=$child; fi
 }
 
 # state_of NAME: sets $state to the state of that semlock.  Returns 1 if the process has ended.
@@ -91,10 +97,13 @@ a_moment() {
 
 # sleeps_on PID: the process is asleep, and stays asleep for a while: it waits for something, and not only in passing
 sleeps_on() {
-	local before
-	before=$(grep -E '^State:.*S|ctxt' "/proc/$1/status") || return
-	"$PROBE" pause 10
-	[[ $before == State* && $before == "$(grep -E '^State:|ctxt' "/proc/$1/status")" ]]
+	local before now
+	# The last two lines count how often the process has given up a processor, or lost one.
+	mapfile -t before <"/proc/$1/status"
+	[[ "${before[*]:2:2}" == *"State:"*"S (sleeping)"* && ${before[-1]} == *ctxt* ]] || return
+	nap 10
+	mapfile -t now <"/proc/$1/status"
+	[[ "${before[*]:2:2} ${before[*]: -2}" == "${now[*]:2:2} ${now[*]: -2}" ]]
 }
 
 # come_to_rest NAME: waits until the process sleeps, is stopped, or has ended.
@@ -125,7 +134,7 @@ holder_ended() {
 first_in() {
 	local name parent inner
 	read -r -t "$PATIENCE" _ line <own.up || complain "nobody gets in" || return
-	parent=$(cut -d ' ' -f 4 "/proc/$line/stat")
+	read -r _ _ _ parent _ <"/proc/$line/stat"
 	first=
 	for name; do
 		inner "$name"
@@ -153,23 +162,26 @@ two_waiters() {
 }
 
 clean() {
-	local file left queues
+	local file left text
 	stale "$1"
 	expect_status 0 "$SEMLOCK" -w 60 -m "$1" l true || return
 	for file in "${BYSTANDERS[@]}"; do
-		[ "$(cat "$file" 2>/dev/null)" = "not to be touched" ] || complain "$file has been touched" || return
+		read -r text <"$file" && [ "$text" = "not to be touched" ] || complain "$file has been touched" || return
 	done
-	left=$(find . -mindepth 1 -maxdepth 1 -printf '%f\n' |
-		grep -vxE 'bin|own\..*|room|\.(out|err)|(holder|crashed|w1|w2)\.(out|err|down)' |
-		grep -vxFf <(printf '%s\n' "${BYSTANDERS[@]}")) || true
-	case $1-$left in flock-l | ofd-l | posix-l | rename-l) left= ;; esac
+	left=$(shopt -s dotglob nullglob && for file in *; do is_known "$1" "$file" || echo "$file"; done)
 	[ -z "$left" ] || complain "left: $left" || return
-	queues=$(queue_directory) || return
-	if [ -d "$queues" ]; then
-		left=$(find "$queues" -maxdepth 1 -name "semlock-$(printf %x-%x "$(stat -c %d .)" "$(stat -c %i .)")-*") || return
-	fi
+	left=$(shopt -s nullglob && echo "$QUEUES/semlock-$HERE"-*)
 	case $1 in flock | ofd | posix) [ ! -e l ] || [ ! -e "$(queue_of l)" ] || left=$(queue_of l) ;; esac
 	[ -z "$left" ] || complain "a queue is left: $left"
+}
+
+# is_known METHOD FILE: FILE is the test's own, or the file of a free lock.
+is_known() {
+	case $2 in
+	bin | own.* | room | .out | .err | holder.* | crashed.* | w1.* | w2.*) ;;
+	l) case $1 in flock | ofd | posix | rename) ;; *) return 1 ;; esac ;;
+	*) [[ " ${BYSTANDERS[*]} " == *" $2 "* ]] ;;
+	esac
 }
 
 # ---- what is done to semlock ----
@@ -182,6 +194,7 @@ passed_once() {
 	end_of_wait "$1" "$2" || return
 	ended crashed 0 && holder_ended "$1" || return
 	passed=$(sort -u own.log)
+	echo "$passed" >"$BATS_FILE_TMPDIR/passed.$2.$1"
 }
 
 # passed WAY METHOD: sets $passed to the points on that way.  A queue has the number of its lock's inode.  If a waiter
@@ -258,25 +271,29 @@ refused_at() {
 }
 
 prepare() {
-	rm -f "$(queue_of .)"-*	# of another directory that had this one's number: see "passed"
+	QUEUES=$(queue_directory) HERE=$(id_of .) || return
+	rm -f "$QUEUES/semlock-$HERE"-* # of another directory that had this one's number: see "passed"
 	mkfifo own.up own.quiet own.alive holder.down w1.down w2.down
 	exec 8<>own.up	# the FIFO stays open, and keeps what is in it
 	exec 9<>own.quiet
-	grep -rhoE '(CRASH|FAULT)_POINT\("[^"]*"\)' "$SOURCE/src" >own.points
-	sed 's/.*"\(.*\)".*/\1/' own.points | sort -u >own.all
-	grep CRASH own.points | sed 's/.*"\(.*\)".*/\1/' | sort -u >own.crash
+	points_of_the_source '(CRASH|FAULT)_POINT' >own.all
+	points_of_the_source CRASH_POINT >own.crash
+}
+
+points_of_the_source() {
+	grep -rhoE "$1"'\("[^"]*"\)' "$SOURCE/src" | cut -d'"' -f2 | sort -u
 }
 
 # tried POINT: each point is tried once, on the first way that passes it; with CRASH_EVERYWHERE=1, on every way.
 tried() {
-	[ -z "$CRASH_EVERYWHERE" ] && grep -qx "$1" own.tried && return
-	echo "$1" >>own.tried
+	[ -z "$CRASH_EVERYWHERE" ] && [[ $TRIED == *" $1 "* ]] && return
+	TRIED+="$1 "
 	return 1
 }
 
 everywhere() {
 	local way point points passed
-	: >own.tried
+	TRIED=' '
 	for way in $(ways "$1"); do
 		passed "$way" "$1" || complain "$1, $way" || return
 		mapfile -t points < <(grep -xFf own.crash <<<"$passed")
@@ -344,10 +361,11 @@ refused_everywhere() {
 	: >own.reached
 	for method in flock ofd posix excl link mkdir symlink rename; do
 		for way in $(ways $method); do
-			passed "$way" $method
-			echo "$passed" >>own.reached
+			# The tests above have left the points that they found.
+			[ -e "$BATS_FILE_TMPDIR/passed.$method.$way" ] || passed "$way" $method
+			cat "$BATS_FILE_TMPDIR/passed.$method.$way" >>own.reached
 		done
 	done
-	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.given-back|attempt\.(free|sleeper|deserted)|observer\.looks|heartbeat\.beats|queue\.admitting|queue\.full|check\.|parent\.|detach\.|publish\.identity|open_fds\.(cut|walk)|name$)' || true)
+	left=$(grep -vxFf own.reached own.all | grep -vE '^(rename\.not-erased|replace\.|lock\.(given-back|superseded)|attempt\.(free|sleeper|deserted)|observer\.looks|heartbeat\.beats|queue\.admitting|queue\.full|check\.|parent\.|detach\.|publish\.identity|lease\.slept|log\.half|queue\.followed|open_fds\.(cut|walk)|name$)' || true)
 	[ -z "$left" ] || complain "on no way: $left"
 }

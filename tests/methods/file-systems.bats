@@ -93,7 +93,7 @@ on_overlay() {
 	chmod 777 on
 }
 
-@test "overlayfs: a dead holder's lock in a lower layer, as in a container's image, is taken over" {
+@test "overlayfs: a dead holder's lock in a lower layer is taken over" {
 	lower_layer
 	"$SEMLOCK" -m rename --init under/lower/rename true
 	for method in $FILES; do
@@ -148,7 +148,7 @@ on_overlay() {
 	[ ! -e ran ]
 }
 
-@test "a full one: a lock file that is there works, a new one cannot be made, and nothing is left" {
+@test "on a full file system existing locks work, and new ones leave nothing" {
 	on_none tmpfs size=64k,nr_inodes=4
 	: >on/l
 	"$SEMLOCK" -m rename --init on/token true

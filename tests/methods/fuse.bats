@@ -65,7 +65,7 @@ held_and_handed_on() {
 	[ -z "$(find . -name 'l.*' -o -name '.l*')" ]
 }
 
-@test "a file system that does not answer does not delay --who of a lock elsewhere" {
+@test "a file system that hangs does not delay --who of a lock elsewhere" {
 	: >open
 	cd "$BATS_TEST_TMPDIR"
 	exec 7<on/open
@@ -76,8 +76,8 @@ held_and_handed_on() {
 	done
 	"$PROBE" pause 1100 # the kernel caches a file's attributes for a second
 	kill -STOP "$server"
-	expect_status 1 timeout 20 "$SEMLOCK" --who l
-	expect_status 1 timeout 20 "$SEMLOCK" -n -v l true
+	expect_status 1 timeout "$PATIENCE" "$SEMLOCK" --who l
+	expect_status 1 timeout "$PATIENCE" "$SEMLOCK" -n -v l true
 	kill -CONT "$server"
 	exec 7<&-
 	let_go
@@ -100,7 +100,7 @@ survives_semlock() {
 	nothing_left
 }
 
-@test "a killed semlock does not free it under its command; from the dead it is taken over" {
+@test "a killed semlock keeps its command's lock; a dead holder's is taken over" {
 	METHODS="$METHODS mkdir" each survives_semlock
 }
 
@@ -115,7 +115,7 @@ never_two() {
 	METHODS="$METHODS mkdir" each never_two
 }
 
-@test "a kernel lock excludes through the mount alone: -v says so, and names what helps" {
+@test "a kernel lock excludes through the mount alone; -v reports what helps" {
 	for method in flock ofd; do
 		hold_lock -v -m $method l
 		grep -q "^semlock: l: a lock on fuse may be seen by this mount alone: .* -m excl " holder.err || complain "$(cat holder.err)"

@@ -68,7 +68,7 @@ left_alone() {
 	done
 }
 
-@test "a FIFO, a directory, a link, another's name in the place of symlink's guard" {
+@test "a FIFO, a directory, a link or a file as symlink's guard does no harm" {
 	for object in "mkfifo" "mkdir" "ln -s victim" "touch"; do
 		echo precious >victim
 		$object .l.guard

@@ -124,7 +124,7 @@ broken_by() {
 	rm -f l.lock ./*.up ./*.down
 }
 
-@test "a program that takes our lock by force or by age is noticed, and its lock is left alone" {
+@test "a lock taken by force or by age is noticed, and left to its new holder" {
 	needs lockfile procmail
 	needs mutt_dotlock mutt
 	: >l
@@ -134,11 +134,12 @@ broken_by() {
 
 # contended METHOD: semlock's loops, and those of another program, whose command is in script, are never inside at once
 contended() {
-	start others "$PROBE" storm 60 3 sh ./script "$PROBE" inside room 20
-	expect_status 0 "$PROBE" storm 120 4 "$SEMLOCK" -m "$1" l "$PROBE" inside room 20
-	expect_out "0 x 120"
+	often 60
+	start others "$PROBE" storm "$often" 3 sh ./script "$PROBE" inside room 20
+	expect_status 0 "$PROBE" storm $((2 * often)) 4 "$SEMLOCK" -m "$1" l "$PROBE" inside room 20
+	expect_out "0 x $((2 * often))"
 	ended others 0
-	expect_status 0 "$PROBE" verdict room 3600
+	expect_status 0 "$PROBE" verdict room $((60 * often))
 }
 
 @test "a shell's mkdir: in loops, never inside at once" {
@@ -170,7 +171,7 @@ contended() {
 	contended symlink
 }
 
-@test "a program that removes the locks of dead processes: in loops, never inside at once, and no lock is lost" {
+@test "beside a breaker of dead locks: no overlap in loops, no lock lost" {
 	starts_many
 	for method in excl symlink; do
 		start other python3 "$SOURCE/tests/lib/pid_file.py" "$method" l 30 "$PROBE" inside room 20
@@ -193,7 +194,7 @@ contended() {
 	contended rename
 }
 
-@test "a script that renames the file just before semlock does has the lock, also without renaming without replacing" {
+@test "a script that renames the file just before semlock keeps the lock" {
 	"$SEMLOCK" -m rename --init l true
 	for failing in "" rename.rename:fail=22; do
 		SEMLOCK_CRASH="rename.written:stop $failing" start late "$CRASHABLE_SEMLOCK" -n -m rename l touch ran
@@ -206,7 +207,7 @@ contended() {
 	[ ! -e ran ]
 }
 
-@test "a script that renames a file in which a killed semlock has left its record keeps it" {
+@test "a script that renames a file with a killed semlock's record keeps it" {
 	for point in rename.written rename.back; do
 		"$SEMLOCK" -m rename --init l true
 		SEMLOCK_CRASH=$point:kill expect_status 137 "$CRASHABLE_SEMLOCK" -m rename l true
@@ -223,7 +224,7 @@ contended() {
 	expect_status 0 "$SEMLOCK" -w 60 -m rename l true
 }
 
-@test "the first line is the PID: head, kill, pgrep -F and start-stop-daemon read it" {
+@test "the first line is the PID for head, kill, pgrep -F, start-stop-daemon" {
 	hold_lock -m excl l
 	[ "$(head -n 1 l)" = "${COMMAND[holder]}" ]
 	if command -v pgrep >/dev/null; then [ "$(pgrep -F l)" = "${COMMAND[holder]}" ]; fi
@@ -233,4 +234,28 @@ contended() {
 	kill -KILL "$(head -n 1 l)"
 	ended holder 137
 	[ ! -e l ]
+}
+
+# As minicom(1) writes it, and others that lock a serial line: their name and user follow the PID.
+@test "words behind the PID: a living program's lock is kept, a dead one's not" {
+	start program sleep 1000
+	for method in link excl; do
+		foreign_lock $method "$(printf '%10d minicom root' "${PID[program]}")"$'\n'
+		refused 1 "held by ${PID[program]}" "$SEMLOCK" -v -n -m $method l true
+		expect_status 1 "$SEMLOCK" --who -m $method l
+		[[ $out == *" ${PID[program]} "*"sleep 1000"* ]] || complain "$out"
+	done
+	kill -KILL "${PID[program]}"
+	ended program 137
+	for method in link excl; do
+		foreign_lock $method "$(printf '%10d minicom root' "${PID[program]}")"$'\n'
+		expect_status 0 "$SEMLOCK" -n -m $method l true
+		# no lock, but a file with other content: nobody's death frees it
+		for content in '2024 1,250.00 EUR\n' "${PID[program]} minicom root\\nmore\\n" "${PID[program]} minicom" "${PID[program]}th day\\n" "${PID[program]} 67\\n"; do
+			# shellcheck disable=SC2059 # that is the format
+			printf "$content" >l
+			expect_status 1 "$SEMLOCK" -n -m $method l true
+		done
+		rm l
+	done
 }

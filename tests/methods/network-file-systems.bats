@@ -32,14 +32,14 @@ mount_on() {
 	mounted_as "$1" rw true || skip "nothing can be mounted over /proc here"
 }
 
-@test "9p, whose files are of the server's file system by fstatfs(2): a bare PID of another machine is not dead" {
+@test "9p over a local file system: another machine's bare PID is not dead" {
 	mount_on 9p
 	sh -c 'echo $$' >on/l
 	expect_status 1 mounted_as 9p rw,trans=virtio "$SEMLOCK" -n -m link on/l true
 	expect_status 0 mounted_as tmpfs rw "$SEMLOCK" -n -m link on/l true
 }
 
-@test "a kernel lock where other machines never see one (9p, virtiofs, sshfs) is refused: 69, also as a descriptor" {
+@test "a kernel lock that others cannot see (9p, virtiofs, sshfs) gives 69" {
 	mount_on 9p
 	: >on/l
 	for type in 9p virtiofs fuse.sshfs; do
@@ -59,7 +59,7 @@ on_nfs() {
 	SEMLOCK_CRASH="file_system.nfs:fail=1 ${SEMLOCK_CRASH-}" "$@"
 }
 
-@test "--rm is refused where other machines may see a removed file for a while: 69, and the file stays" {
+@test "--rm fails with 69 where others may still see the file, which stays" {
 	for method in flock ofd posix; do
 		for elsewhere in nfs shared; do
 			SEMLOCK_CRASH=file_system.$elsewhere:fail=1 refused 69 --rm \
@@ -72,7 +72,7 @@ on_nfs() {
 	[ ! -e l ]
 }
 
-@test "a directory on a network file system is refused, 65, also as a descriptor" {
+@test "a directory on a network file system is refused with 65" {
 	mkdir d
 	on_nfs refused 65 "lock a file" "$CRASHABLE_SEMLOCK" d touch ran
 	exec 7<d
@@ -82,14 +82,14 @@ on_nfs() {
 	expect_status 0 "$CRASHABLE_SEMLOCK" d true
 }
 
-@test "slots of flock, which exclude each other on a network file system, are refused: 69; those of ofd are not" {
+@test "flock's slots on a network file system are refused with 69; ofd's work" {
 	on_nfs refused 69 "-m ofd" "$CRASHABLE_SEMLOCK" -j 3 l touch ran
 	[ ! -e ran ]
 	on_nfs expect_status 0 "$CRASHABLE_SEMLOCK" -j 3 -m ofd l true
 	on_nfs expect_status 0 "$CRASHABLE_SEMLOCK" l true
 }
 
-@test "mkdir with --stale, whose guard would be a flock on a directory, is refused where other machines may take over: 69" {
+@test "mkdir with --stale fails with 69 where other machines could take over" {
 	for elsewhere in nfs shared; do
 		export SEMLOCK_CRASH=file_system.$elsewhere:fail=1
 		refused 69 "-m excl or link" "$CRASHABLE_SEMLOCK" -m mkdir --stale 5 l touch ran
@@ -100,7 +100,7 @@ on_nfs() {
 	expect_status 0 "$CRASHABLE_SEMLOCK" -m mkdir --stale 5 l true
 }
 
-@test "rename, whose file would be guarded by flock(2), is refused where other machines may use it: 69, no command runs" {
+@test "rename fails with 69 where others could use its file; nothing runs" {
 	: >token
 	for elsewhere in nfs shared; do
 		export SEMLOCK_CRASH=file_system.$elsewhere:fail=1
@@ -117,7 +117,7 @@ on_nfs() {
 	expect_status 0 "$CRASHABLE_SEMLOCK" -n -m rename token true
 }
 
-@test "--stale is refused where flock(2) is this machine's alone by the mount options: 69" {
+@test "--stale is refused where mount options keep flock(2) local: 69" {
 	mount_on nfs
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	for method in excl link symlink; do
@@ -135,7 +135,7 @@ power() {
 	kill -"$1" "${PID[holder]}" "${COMMAND[holder]}"
 }
 
-@test "NFS: one file under two names of -f is no lock that another machine has taken" {
+@test "NFS: one file under two names of -f is not another machine's lock" {
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	for method in flock ofd posix; do
 		for words in "-f l l" "-f l -s l"; do
@@ -145,7 +145,7 @@ power() {
 	done
 }
 
-@test "NFS 3, where the flock of a machine without power stays: --stale takes over by the signs of life alone" {
+@test "NFS 3: --stale takes over from a machine without power, by age alone" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	hold_lock -m link --stale .2 l
@@ -161,7 +161,7 @@ power() {
 	[ -z "$(find . -name '.l*')" ]
 }
 
-@test "NFS 3: a holder whose lock a stopped semlock is removing by age leaves it to that one, and says so" {
+@test "NFS 3: a holder leaves its lock to a stopped semlock that removes it" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	hold_lock -m link --stale 1h l
@@ -179,7 +179,7 @@ power() {
 	[ ! -e l ]
 }
 
-@test "NFS 3: a waiter with --stale sleeps while the semlock of a command that has ended keeps the lock" {
+@test "NFS 3: a waiter with --stale sleeps while --min-hold keeps the lock" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
@@ -196,7 +196,7 @@ power() {
 	[ ! -e ran ]
 }
 
-@test "the age of a lock is asked of the server, not of a cache: where that cannot be, nothing is taken over by age" {
+@test "the server, not a cache, gives a lock's age; else nothing is taken over" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
@@ -210,7 +210,7 @@ power() {
 	[ ! -e ran ]
 }
 
-@test "after a kernel lock on NFS is taken, its directory is looked at anew, before the name is" {
+@test "after taking a kernel lock on NFS, the directory is read, then the name" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	for method in flock ofd; do
@@ -221,7 +221,7 @@ power() {
 	done
 }
 
-@test "before a name is removed on a network file system, its directory is looked at anew" {
+@test "before a name on a network file system is removed, it is read anew" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
@@ -231,7 +231,7 @@ power() {
 	done
 }
 
-@test "a name that a removed file still has, and that cannot be opened, is not ours (CIFS)" {
+@test "a removed file's lingering name that cannot be opened is not ours (CIFS)" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	SEMLOCK_CRASH="lockdir.tmpfile:fail=95 publish.flocked:stop" \
@@ -245,7 +245,7 @@ power() {
 	[ ! -e ran ]
 }
 
-@test "a flock that another machine holds on CIFS, where flock(2) fails with EACCES, is busy: 1, and not an error" {
+@test "a flock held by another machine on CIFS (EACCES) is busy, not an error" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	on_nfs expect_status 1 strace -o trace -e inject=flock:error=EACCES "$CRASHABLE_SEMLOCK" -n l touch ran
@@ -253,7 +253,7 @@ power() {
 	[ ! -e ran ]
 }
 
-@test "a kernel lock that the server has given to another machine while the command ran: 76, and said" {
+@test "a kernel lock that the server gives away under a command exits with 76" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	hold_as first l
@@ -269,7 +269,7 @@ power() {
 	expect_status 3 "$SEMLOCK" -m ofd -j 2 l sh -c 'exit 3'
 }
 
-@test "a kernel lock whose descriptor the server refuses, because it was another machine's for a time: 76" {
+@test "a kernel lock whose descriptor the server refuses exits with 76" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
@@ -280,7 +280,7 @@ power() {
 	expect_status 0 strace -o trace -P "$PWD/l" -e inject=pread64:error=EIO "$CRASHABLE_SEMLOCK" l true
 }
 
-@test "--who of a kernel lock that another machine holds on NFS: held there, and not free" {
+@test "--who of a kernel lock held by another NFS machine: held, not free" {
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	: >l
 	expect_status 0 "$CRASHABLE_SEMLOCK" --who l
@@ -293,7 +293,7 @@ power() {
 	expect_status 0 "$CRASHABLE_SEMLOCK" --who l
 }
 
-@test "a file system on which a linked file counts as another one (sshfs): refused with 69, and nothing is left" {
+@test "excl and link fail with 69 where a linked file is another file (sshfs)" {
 	export SEMLOCK_CRASH="file_system.shared:fail=1 publish.identity:fail=1"
 	for method in excl link; do
 		refused 69 "-m mkdir or symlink" "$CRASHABLE_SEMLOCK" -m $method l touch ran
@@ -303,7 +303,7 @@ power() {
 	for method in mkdir symlink; do expect_status 0 "$CRASHABLE_SEMLOCK" -m $method l true; done
 }
 
-@test "on an NFS server itself, a client's lock with a PID that is dead here is not taken over" {
+@test "on an NFS server, a client's lock with a PID dead here is not taken over" {
 	for method in excl link; do
 		sh -c 'echo $$' >l
 		hold_lock -m ofd l # a client's flock looks like this one on the server

@@ -48,7 +48,7 @@ robbed() {
 	exec {unread}>&-
 }
 
-@test "--on-lost ends the command also where /proc is missing, or another PID namespace's" {
+@test "--on-lost works without /proc, or with another PID namespace's" {
 	[ -z "${SANITIZED-}" ] || skip "AddressSanitizer reads its options in /proc"
 	namespaces --pid --mount --fork
 	for hide in true "mount -t tmpfs none /proc"; do
@@ -134,7 +134,7 @@ robbed() {
 	[ "$(untimed <events | tr '\n' ' ')" = "acquired exit 0 lost " ] || complain "$(cat events)"
 }
 
-@test "where the lock cannot be watched: --on-lost is 71, and the command does not run" {
+@test "where the lock cannot be watched, --on-lost fails with 71, nothing runs" {
 	"$SEMLOCK" -m rename --init l.rename true
 	for failing in heartbeat.pipe:fail=24 heartbeat.thread:fail=11; do
 		export SEMLOCK_CRASH=$failing

@@ -51,7 +51,7 @@ judged() {
 	let_go threads
 }
 
-@test "a symbolic link is its command's, even if semlock was killed and the first thread has ended" {
+@test "a symlink belongs to its command, even without semlock or first thread" {
 	fifos holder
 	start holder "$SEMLOCK" -m symlink l "$PROBE" hold-in-thread holder.up holder.down
 	ready holder
@@ -64,7 +64,7 @@ judged() {
 	expect_status 0 "$SEMLOCK" -n -m symlink l true
 }
 
-@test "where /proc is another PID namespace's, it proves nothing about a process" {
+@test "another PID namespace's /proc proves nothing about a process" {
 	without_leak_check
 	namespaces --pid --fork
 	fifos parent
@@ -86,7 +86,7 @@ judged() {
 	[ "$(cat said)" -eq 1 ]
 }
 
-@test "where /proc is missing, a living command that has closed the lock is not taken for another namespace's dead one" {
+@test "without /proc, a living command without its lock open is not dead" {
 	[ -z "${SANITIZED-}" ] || skip "AddressSanitizer reads its options in /proc"
 	namespaces --mount
 	fifos holder
@@ -102,7 +102,7 @@ judged() {
 	eventually without_proc touch ran # when it is no zombie any more
 }
 
-@test "where /proc is another PID namespace's, a process that has ended there is not ours" {
+@test "with another PID namespace's /proc, a process ended there is not ours" {
 	without_leak_check
 	namespaces --pid --fork
 	fifos parent
@@ -181,7 +181,7 @@ looks_the_same() {
 	judged held
 }
 
-@test "a holder in another PID namespace is alive as long as it has the file under flock" {
+@test "a holder in another PID namespace lives while it has the file flocked" {
 	namespaces --pid --fork --mount-proc
 	fifos holder
 	start holder unshare --pid --fork --kill-child --mount-proc "$SEMLOCK" -m excl l "$PROBE" hold holder.up holder.down
@@ -192,7 +192,7 @@ looks_the_same() {
 	expect_status 0 "$SEMLOCK" -w 60 -m excl l true
 }
 
-@test "a container that was killed leaves its lock to the next, which has another name" {
+@test "a killed container leaves its lock to the next, which has another name" {
 	namespaces --pid --fork --mount-proc --uts
 	for method in excl mkdir; do
 		fifos $method
@@ -213,7 +213,7 @@ looks_the_same() {
 	judged dead
 }
 
-@test "a clock that was set, or stood still, since the start makes no lock of today older than that" {
+@test "a clock that was set or stood still makes no lock older than the boot" {
 	read -r up _ </proc/uptime
 	namespaces --time --boottime="-$((${up%.*} - 1))"
 	: >l
@@ -258,7 +258,7 @@ boot_id_of_others() {
 	done
 }
 
-@test "a boot_id that a container tool has mounted over does not make a living holder dead, in a PID namespace neither" {
+@test "a boot_id mounted by a container tool does not make a holder dead" {
 	namespaces --mount --pid --fork --mount-proc
 	export SEMLOCK PROBE
 	for place in "" "unshare --mount --pid --fork --mount-proc"; do

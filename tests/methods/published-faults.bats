@@ -33,7 +33,7 @@ init() {
 	if [ "$1" = rename ]; then "$SEMLOCK" -m rename --init pub/l true; fi
 }
 
-@test "a link that is planted between the look and the creation is not followed, nor taken for a lock" {
+@test "a link planted between look and creation is not followed or locked" {
 	theirs
 	# symlinkat(2) itself, of -m symlink, neither follows nor replaces what is there.
 	for pair in excl:publish.flocked link:publish.flocked mkdir:publish.flocked rename:rename.written; do
@@ -53,7 +53,7 @@ init() {
 	done
 }
 
-@test "signs of life go to the lock itself: not through a hard link or into a FIFO that has its name" {
+@test "signs of life do not go through a hard link or into a FIFO of its name" {
 	theirs
 	fifos beats
 	for method in $METHODS; do
@@ -77,7 +77,7 @@ init() {
 	done
 }
 
-@test "nor where the name is taken between the look at the lock and its sign of life" {
+@test "nor if the name is taken between the look and the sign of life" {
 	theirs
 	fifos beats
 	for method in $METHODS; do
@@ -101,7 +101,7 @@ init() {
 	done
 }
 
-@test "a living holder's lock that is dated back is not taken over, whatever --stale says" {
+@test "a living holder's lock that is dated back is not taken over" {
 	theirs
 	fifos lives
 	for method in $METHODS; do
@@ -116,7 +116,7 @@ init() {
 	done
 }
 
-@test "a directory that was made under a temporary name first is neither used nor removed" {
+@test "a directory planted under a temporary name is not used or removed" {
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	theirs
 	for method in excl link symlink mkdir; do
@@ -191,7 +191,7 @@ messages_are_alike() {
 	cmp secret.out absent.out || complain "$3: $(cat secret.out absent.out)"
 }
 
-@test "a message does not tell whether a name exists where the user may not look, nor root's by a link that the user planted" {
+@test "a message does not reveal names where the user may not look" {
 	theirs
 	mkdir -m 700 closed
 	: >closed/secret

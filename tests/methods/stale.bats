@@ -24,7 +24,7 @@ host=elsewhere machine=another since=1 uid=0"
 	esac
 }
 
-@test "a lock from another host: held, and taken over when it is older than --stale" {
+@test "a lock from another host is held until it is older than --stale" {
 	for method in excl link mkdir symlink rename; do
 		name=l
 		[ $method != rename ] || name=l.held
@@ -72,7 +72,7 @@ host=elsewhere machine=another since=1 uid=0"
 	done
 }
 
-@test "an empty file that may be about to be written is not robbed, however short the time" {
+@test "an empty file that may be about to be written is not taken over" {
 	for method in excl link; do
 		began=-9
 		until [ $((SECONDS - began)) -le 1 ]; do # a slow machine makes the file older
@@ -89,7 +89,7 @@ host=elsewhere machine=another since=1 uid=0"
 	done
 }
 
-@test "the lock of a holder that is known to live is never taken over, however old" {
+@test "the lock of a holder known to live is never taken over, however old" {
 	for method in excl link mkdir symlink; do
 		hold_lock -m $method l
 		old l
@@ -139,7 +139,7 @@ stopped_at() {
 	"$PROBE" state "${PID[breaker]}" T
 }
 
-@test "symlink: if one of several locks is taken over during the wait for the next, the command does not run" {
+@test "symlink: if a lock of several is lost during a wait, nothing runs" {
 	namespaces --pid --fork --mount-proc
 	hold_as later -m symlink l2
 	fifos both
@@ -163,7 +163,7 @@ stopped_at() {
 	[ ! -L l1 ] && [ ! -L l2 ]
 }
 
-@test "symlink: a semlock that is stopped with the guard does not keep the holder from letting go" {
+@test "symlink: a semlock stopped with the guard does not block a release" {
 	dead
 	stopped_at symlink.removed l touch ran
 	[ -e .l.guard ]
@@ -178,7 +178,7 @@ stopped_at() {
 	[ -e ran ] && [ ! -L l ] && [ ! -e .l.guard ]
 }
 
-@test "symlink: a holder that dies while it lets go leaves a lock for others to take, and not before" {
+@test "symlink: a holder that dies in its release leaves its lock to others" {
 	SEMLOCK_CRASH=symlink.release:stop start holder "$CRASHABLE_SEMLOCK" -m symlink l true
 	"$PROBE" state "${PID[holder]}" T
 	expect_status 1 "$SEMLOCK" -n -m symlink l true
@@ -190,7 +190,7 @@ stopped_at() {
 	[ ! -L l ]
 }
 
-@test "symlink: a sign of life between the look at its age and the guard saves a lock" {
+@test "symlink: a sign of life between age check and guard saves a lock" {
 	elsewhere symlink
 	old l
 	stopped_at symlink.guarded --stale 30m l touch ran
@@ -206,7 +206,7 @@ stopped_at() {
 	[ -e ran ]
 }
 
-@test "a wait that may never end, for an old file that names no process, says so once, also off a terminal" {
+@test "an endless wait for an old file without a PID is reported, once" {
 	local old='65 seconds ago' # an empty file from before the last boot is a dead one's: this machine may be new
 	: >l
 	touch -d "$old" l
@@ -234,7 +234,7 @@ child() {
 	cut -d ' ' -f 1 "/proc/$1/task/$1/children"
 }
 
-@test "symlink: a holder whose lock a stopped semlock is taking over by age ends in time, and leaves the lock to it" {
+@test "symlink: a holder leaves its lock to a stopped semlock that takes over" {
 	namespaces --pid --fork --mount-proc
 	hold_lock --stale 1h -m symlink l
 	old l
@@ -254,13 +254,26 @@ child() {
 	[ -e ran ] && [ ! -L l ] && [ ! -e .l.guard ]
 }
 
-@test "mkdir: a directory with an empty record and another file: no process is said to be its holder" {
+@test "mkdir: a directory with an empty record and a file names no holder" {
 	mkdir l
 	: >l/pid
 	: >l/other
 	touch -d '1 hour ago' l/pid l
-	refused 1 "l: it names no process, and cannot be taken away: Directory not empty" \
+	refused 1 "l: it names no process, and cannot be removed: Directory not empty" \
 		"$SEMLOCK" -m mkdir --stale 5 -w .1 l touch ran
 	expect_status 1 "$SEMLOCK" --who -m mkdir l
 	[ ! -e ran ]
+}
+
+# The clock was wrong when the lock was taken: its date tells no age, and a waiter counts by its own clock.
+@test "a lock dated in the future is stale when a waiter has seen no sign" {
+	for method in excl link mkdir rename; do
+		name=l
+		[ $method != rename ] || name=l.held
+		elsewhere $method
+		touch -h -d '1 hour' $name
+		expect_status 1 "$SEMLOCK" -n --stale 1 -m $method l true
+		expect_status 1 "$SEMLOCK" -w .5 --stale 60 -m $method l true
+		expect_status 0 "$SEMLOCK" -w "$(stretched 20)" --stale 1 -m $method l true
+	done
 }

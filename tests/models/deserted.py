@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A deserted lock (src/lock/attempt.c, taking.c): tickets give the order, the lock itself shows whether a waiter comes.
+"""A deserted lock (src/lock/attempt.c, taking.c, queue.c): tickets give the order; a waiter that /proc shows to be
+stopped is passed; whether another one comes, the lock itself shows.
 
 For every interleaving, in time that goes by ticks: with -n a free lock is had whatever tickets lie
 before it; a waiter gets a free lock soon, whatever a hostile process does with tickets; a replacer
@@ -11,7 +12,8 @@ A living process does its step within PROMPT ticks; a command runs for longer th
 between two looks. (On a machine too busy for that, the order is lost.)
 
 H holds at first, L until it is stopped, E until it ends, at any time. W waits, K until it is
-killed. T is stopped with its ticket. X moves a ticket before all others as it likes. R replaces.
+killed. T has a ticket and never comes, and is not seen to be stopped. Z is stopped at any time, once, and goes on at
+any time, or never; S is stopped, and never goes on. X moves a ticket before all others as it likes. R replaces.
 N is a caller with -n. A name that ends in s: a shared lock.
 
 A whole exclusive lock is free for all or for none: whatever a process sleeps for, it would have it. One that
@@ -23,6 +25,10 @@ of one process, the order is lost.)
 
 A waiter that becomes the first while it looks takes the lock at its next look: the one behind it looks as well, and
 would find it free. If it went to the head of the queue instead, a ticket that comes and goes would keep it out.
+
+The cases with an S or a Z are without looks at the lock ("unlooked"): a stopped waiter is passed by its state alone. A waiter
+sees that at its own looks, which come the more seldom the more tickets are before it; with the lock in hand it looks
+whether Z has gone on.
 
 In a PID namespace, that list leaves out a holder whose name has an h, and the waiters for its
 lock. A process that finds no holder in the list tries an exclusive lock, which a holder makes fail: a probe.
@@ -51,6 +57,7 @@ DONE = ("end", "refused", "new")
 def model(names, naive="", slowly=False, namespace=False):
     everyone = range(len(names))
     hostile = "X" in names
+    unlooked = any(n[0] in "SZ" for n in names)
 
     def shared(i):
         return names[i][-1] == "s"
@@ -74,19 +81,27 @@ def model(names, naive="", slowly=False, namespace=False):
         """In a PID namespace: the lock is held, by processes that the list does not show."""
         return namespace and bool(s.owners) and all(hidden(j) for j in s.owners)
 
-    def ticket(s, j):
-        return names[j][0] in "WKTR" and s.procs[j].step in WAITS
+    def before(s, i):
+        """The processes whose tickets are before that of I, the stopped ones as well."""
+        return [j for j in everyone if names[j][0] in "WKTRSZ" and s.procs[j].step in WAITS + ("stopped",) and
+                (j < i or names[i][0] == "N") and j != i]
 
     def preceded(s, i):
-        return s.hostile or any(ticket(s, j) and (j < i or names[i][0] == "N") and j != i for j in everyone)
+        return s.hostile or any(s.procs[j].step != "stopped" or naive == "unseen" for j in before(s, i))
+
+    def stopped(s):
+        return frozenset(j for j in everyone if s.procs[j].step == "stopped")
+
+    def again(s, i):
+        """The ticks until the next look of I: the more, the more tickets are before it."""
+        return AGAIN * max(len(before(s, i)), 1)
 
     def actions(s, i):
         """The steps of process I: (name, changes of the owners, changes of its own)."""
         p, kind = s.procs[i], names[i][0]
         mine, without = s.owners | {i}, s.owners - {i}
         looking = dict(step="looking", looks=0, clock=0)
-        back = dict(step="refused") if kind == "N" else dict(step="asleep", clock=AGAIN, rounds=p.rounds + (p.rounds < 2))
-        if kind in "TX" or p.step in ("end", "refused"):
+        if kind in "TX" or p.step in ("end", "refused", "stopped"):
             return []
         if p.step == "new":
             if taken(s, i):
@@ -95,10 +110,14 @@ def model(names, naive="", slowly=False, namespace=False):
                 return [("takes", mine, dict(step="run", clock=LONG))]
             return [("is refused", s.owners, dict(step="refused"))] if naive == "obeys" else [("looks", s.owners, looking)]
         if p.step == "asleep":
-            if not preceded(s, i):
+            if not s.hostile and not before(s, i):
                 return [("is first", s.owners, dict(step="head"))]
-            if p.clock > 0 or naive == "never":
+            if p.clock > 0 or naive == "never" or (naive == "second alone" and len(before(s, i)) > 1):
                 return []
+            if not preceded(s, i):
+                return [("passes the stopped", s.owners, dict(step="head"))]
+            if unlooked:
+                return [("sees none stopped", s.owners, dict(clock=again(s, i)))]
             if kind == "R" and p.rounds >= 2 and taken(s, i) and naive != "turn":
                 return [("stops", s.owners, dict(rounds=0, clock=AGAIN, told=True))]
             return [("looks", s.owners, looking)]
@@ -107,11 +126,15 @@ def model(names, naive="", slowly=False, namespace=False):
                 return [("stops", s.owners, dict(told=True))]
             return [] if taken(s, i) else [("takes", mine, dict(step="transit"))]
         if p.step == "transit":
-            if preceded(s, i):
-                if p.clock == 0 and naive != "gives back":
+            if preceded(s, i) and naive != "keeps it":
+                if p.clock == 0 and naive != "gives back" and not unlooked:
                     return [("gives back, looks", without, looking)]
                 return [("gives back", without, dict(step="asleep"))]
-            return [("runs", s.owners, dict(step="run", clock=LONG))]
+            return [("runs", s.owners, dict(step="run", clock=LONG, old=stopped(s)))]
+        if p.step in LOOKING and kind == "N":
+            back = dict(step="refused")
+        elif p.step in LOOKING:
+            back = dict(step="asleep", clock=again(s, i), rounds=p.rounds + (p.rounds < 2))
         if p.step == "looking":
             if p.due:
                 return []
@@ -146,7 +169,7 @@ def model(names, naive="", slowly=False, namespace=False):
             return [("lets go", without, dict(step="listed"))]
         if p.step == "peek":
             return [("lets go", without, dict(step="looking", looks=p.looks + 1, due=1))]
-        told = any(q.told for q in s.procs)
+        told = any(q.told for n, q in zip(names, s.procs) if n[0] == "R")
         if kind == "L":
             return [("ends", without, dict(step="end"))] if told else []
         return [("ends", without, dict(step="end"))] if p.clock <= LONG - SHORT else []
@@ -158,13 +181,18 @@ def model(names, naive="", slowly=False, namespace=False):
             return True
         if p.step == "run":
             return p.clock == 0 and names[i][0] != "E"
-        return p.step not in DONE and p.due == 0
+        return p.step not in DONE + ("stopped",) and p.due == 0
 
     def steps(s):
         out = []
+        acts = [actions(s, i) for i in everyone]
         for i, p in enumerate(s.procs):
             killed = [("is killed", s.owners - {i}, dict(step="end"))] if names[i][0] == "K" and p.step in WAITS else []
-            for name, owners, own in actions(s, i) + killed:
+            if names[i][0] == "Z" and p.step in ("asleep", "head") and not p.told:
+                killed = [("is stopped", s.owners, dict(step="stopped", told=True))]
+            if p.step == "stopped" and names[i][0] == "Z":
+                killed = [("goes on", s.owners, dict(step="asleep", clock=AGAIN))]
+            for name, owners, own in acts[i] + killed:
                 after = dict(due=PROMPT)
                 after.update(own)
                 if after.get("step") == "looking" and p.step not in LOOKING:
@@ -180,16 +208,16 @@ def model(names, naive="", slowly=False, namespace=False):
             if naive == "moves":
                 procs = tuple(p._replace(clock=FIRST) if p.step == "asleep" else p for p in procs)
             out.append(("X moves", s._replace(hostile=not s.hostile, procs=procs)))
-        late = [i for i in everyone if actions(s, i) and must(s, i)]
-        going = any(p.step not in DONE and names[i][0] not in "TX" for i, p in enumerate(s.procs))
+        late = any(acts[i] and must(s, i) for i in everyone)
+        going = any(p.step not in DONE + ("stopped",) and names[i][0] not in "TX" for i, p in enumerate(s.procs))
         if going and not late:
-            waits = any(p.step in WAITS and names[i][0] in "WR" for i, p in enumerate(s.procs))
+            waits = any(p.step in WAITS and names[i][0] in "WRZ" for i, p in enumerate(s.procs))
             runs = any(p.step == "run" and (names[i][0] != "L" or "R" not in [n[0] for n in names])
                        for i, p in enumerate(s.procs))
             idle = min(s.idle + 1, BOUND + 1) if waits and not runs else 0
             out.append(("tick", s._replace(idle=idle, procs=tuple(
                 p._replace(clock=max(p.clock - 1, 0),
-                           due=max(p.due - 1, 0) if p.step == "looking" or actions(s, i) else PROMPT)
+                           due=max(p.due - 1, 0) if p.step == "looking" or acts[i] else PROMPT)
                 for i, p in enumerate(s.procs)))))
         return out
 
@@ -201,11 +229,12 @@ def model(names, naive="", slowly=False, namespace=False):
         for i, p in enumerate(s.procs):
             if p.step != "run" or names[i][0] in "HLE" or not strict:
                 continue
-            older = p.old if names[i][0] == "N" else range(i)
+            # those that were stopped then may have gone on
+            older = p.old if names[i][0] == "N" else [j for j in range(i) if j not in p.old]
             for j in older:
                 if s.procs[j].step == "transit" and shared(i) and shared(j):
                     continue  # it has the lock already
-                if names[j][0] in "WR" and s.procs[j].step in WAITS:
+                if names[j][0] in "WRZ" and s.procs[j].step in WAITS:
                     return "%s enters before %s" % (names[i], names[j])
         callers = [p for n, p in zip(names, s.procs) if n[0] == "N"]
         if not following and callers and all(p.step == "refused" for p in callers) and \
@@ -218,7 +247,7 @@ def model(names, naive="", slowly=False, namespace=False):
 
 def case(name, holds, names, **how):
     names = names.split()
-    first = {"H": "run", "L": "run", "E": "run", "N": "new", "T": "asleep", "X": "new"}
+    first = {"H": "run", "L": "run", "E": "run", "N": "new", "T": "asleep", "X": "new", "S": "stopped"}
     procs = tuple(Process(first.get(n[0], "asleep"), PROMPT, LONG if n[0] in "HLE" else FIRST, 0, 0,
                           frozenset(), False) for n in names)
     owners = frozenset(i for i, n in enumerate(names) if n[0] in "HLE")
@@ -232,7 +261,7 @@ CASES = [
     case("-n -s beside a waiter, as a reader ends", True, "Es W1 Ns"),
     case("-n -s beside a waiter, as the one before it is killed", True, "Ls K W1 Ns"),
     case("two with -n -s beside a waiter, as a reader ends", True, "Es W1 N1s N2s"),
-    case("-n and a stopped waiter", True, "T N"),
+    case("-n and a waiter that does not come", True, "T N"),
     case("-n and a hostile ticket", True, "X N"),
     case("three with -n, that see each other look", True, "T N1 N2 N3", slowly=True),
     case("naive: -n obeys each ticket", False, "T N", naive="obeys"),
@@ -243,7 +272,7 @@ CASES = [
     case("naive: -n -s reads the list half-way alone", False, "Ls K W1 Ns", naive="half-way"),
     case("-n -s beside a waiter, in a PID namespace", True, "Lhs W1 Ns", namespace=True),
     case("-n -s beside a waiter, as a reader ends, in a PID namespace", True, "Ehs W1 Ns", namespace=True),
-    case("-n -s and a stopped waiter, in a PID namespace", True, "T Ns", namespace=True),
+    case("-n -s and a waiter that does not come, in a PID namespace", True, "T Ns", namespace=True),
     case("two with -n -s, that see each other look and probe", True, "T N1s N2s", slowly=True, namespace=True),
     case("naive: -n -s believes the list", False, "Lhs W1 Ns"),
     case("three waiters", True, "H W1 W2 W3"),
@@ -251,14 +280,20 @@ CASES = [
     case("a reader behind a writer, as a reader ends", True, "Es W1 Ws"),
     case("a reader behind a writer, as the one before it is killed", True, "Ls K W1 Ws"),
     case("two readers behind a writer, as a reader ends", True, "Es W1 W2s W3s"),
-    case("a waiter behind a stopped one", True, "H T W1"),
+    case("a waiter behind one that does not come", True, "H T W1"),
     case("a waiter and a hostile ticket", True, "H X W1"),
-    case("two waiters behind a stopped one", True, "H T W1 W2"),
+    case("two waiters behind one that does not come", True, "H T W1 W2"),
+    case("a waiter behind a stopped one, which goes on", True, "H Z W1"),
+    case("a waiter behind two stopped ones", True, "H S1 S2 W1"),
+    case("a waiter between two stopped ones", True, "H S W1 Z"),
     case("a replacer and a hostile ticket", True, "L X R"),
     case("a reader behind a writer, in a PID namespace", True, "Lhs W1 Ws", namespace=True),
     case("a reader behind a writer, as a reader ends, in a PID namespace", True, "Ehs W1 Ws", namespace=True),
-    case("two readers behind a stopped writer, in a PID namespace", True, "H T W1s W2s", namespace=True),
+    case("two readers behind a writer that does not come, in a PID namespace", True, "H T W1s W2s", namespace=True),
     case("naive: a waiter believes the list", False, "Lhs W1 Ws"),
+    case("naive: a stopped waiter is obeyed", False, "H Z W1", naive="unseen"),
+    case("naive: only the second in line looks", False, "H S1 S2 W1", naive="second alone"),
+    case("naive: a waiter that has passed a stopped one does not look for it again", False, "H Z W1", naive="keeps it"),
     case("naive: a waiter never looks", False, "H T W1", naive="never"),
     case("naive: a waiter looks once", False, "H W1 W2 W3", naive="one look"),
     case("naive: a waiter looks for no sleeper", False, "Ls W1 Ws", naive="no sleepers"),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A hold in the background (--detach, --release, --keep-place, --resume): src/run/detach.h, keeper.h, front.h.
+"""A hold in the background (--detach, --release, --keep-place, --resume): src/hold/detach.h, keeper.h; src/run/front.h.
 
 The front is the call that waits. The keeper has the ID; it has started the holder, which waits for the lock and takes
 it, and then starts the placeholder, which has the lock as well, says OK and stays. The holder's input is a pipe of the
@@ -82,9 +82,7 @@ def keeper_steps(s, naive, to):
         to("H6 PID has ended", end_holder(s, 76))
     if s.to_keeper and s.keeper != "ENDS":
         word, heard = s.to_keeper[0], s._replace(to_keeper=s.to_keeper[1:])
-        if word == "KEEP" and s.keeper == "TAKES":
-            to("keeper hears KEEP", heard._replace(to_front=s.to_front + ("WAITING",)))
-        elif word == "ACK":
+        if word == "ACK":
             to("H5 keeper hears ACK", heard._replace(to_front=s.to_front + ("KNOWN",), known=True,
                                                      keeper="HOLDS" if s.keeper == "OFFERS" else s.keeper))
         elif word == "EOF" and not s.known and s.keeper != "REMEMBERS" and naive != "the front's end ends nothing":
@@ -159,10 +157,10 @@ def front_steps(s, naive, keeps, to):
             to("front hears " + word, heard)
     elif word == "OK" and s.to_front[1:] and s.to_front[1] in ("ENDED", "EOF"):
         ends("no", heard)
-    elif word in ("OK", "WAITING"):
-        to("front prints " + word, heard._replace(front="said", said=word))
-    elif keeps and s.front == "waits" and not word and "KEEP" not in s.to_keeper and s.keeper == "TAKES" and s.said == "":
-        to("* the time is up", s._replace(to_keeper=s.to_keeper + ("KEEP",), said="KEEP"))
+    elif word == "OK":
+        to("front prints OK", heard._replace(front="said", said=word))
+    elif keeps and s.front == "waits": # what the keeper has sent meanwhile is read when that has answered
+        to("* the time is up: front prints WAITING", s._replace(front="said", said="WAITING"))
 
 
 # What others do: it is no step of the hold's, which may come to rest without it.

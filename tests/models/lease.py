@@ -47,6 +47,7 @@ IDLE = Client("idle", None, "", 0, 0, False, 0)
 OVER = Client("over", None, "", 0, 0, False, 0)
 
 
+@functools.lru_cache(None)  # most states are reached in several ways
 def normal(kinds, keys, clients, highest, forgets=None):
     """Tokens by their rank, where they are compared; clients of a kind, which are alike, in order."""
     if not set(kinds) & set("xe"):
@@ -205,6 +206,7 @@ def model(kinds, naive=""):
     return steps, lambda s, following: fault(kinds, s)
 
 
+@functools.lru_cache(None)
 def without_times(kinds, keys, clients, highest):
     """A state of reduced(), from one of it or of model()."""
     with_key = {k.client for k in keys}
@@ -219,9 +221,9 @@ def without_times(kinds, keys, clients, highest):
             left = 0
         kept = kept and step == "look"
         clients[i] = OVER if step in ("over", "release") else Client(step, None, "", 0, left, kept, c.token)
-    keys = [k._replace(left=LEASE, renewed=True) if clients[k.client].step == "over" or clients[k.client].kept else k
-            for k in keys]
-    return normal(kinds, keys, clients, highest)
+    keys = tuple(k._replace(left=LEASE, renewed=True)
+                 if clients[k.client].step == "over" or clients[k.client].kept else k for k in keys)
+    return normal(kinds, keys, tuple(clients), highest)
 
 
 def reduced(kinds, naive=""):
@@ -283,8 +285,8 @@ def reduced(kinds, naive=""):
                     to("answer", left=left)
         if not any(c.step == "inside" and kinds[i] != "e" and c.left == 0 for i, c in enumerate(s.clients)):
             out.append(("tick", without_times(
-                kinds, [k if k.left is None or k.renewed else k._replace(left=max(0, k.left - 1)) for k in s.keys],
-                [c._replace(left=max(0, c.left - 1)) for c in s.clients], s.highest)))
+                kinds, tuple(k if k.left is None or k.renewed else k._replace(left=max(0, k.left - 1)) for k in s.keys),
+                tuple(c._replace(left=max(0, c.left - 1)) for c in s.clients), s.highest)))
         for k in s.keys:
             if k.renewed or k.left == 0:
                 out.append(("expire %d" % k.client, without_times(

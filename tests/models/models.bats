@@ -22,7 +22,7 @@ steps() {
 }
 
 @test "every step of a model is named in the code, where the list says" {
-	[ "$(steps | wc -l)" -eq 55 ]
+	[ -n "$(steps)" ] || complain "tests/models/README lists no steps"
 	steps | while read -r label place; do
 		grep -rqwi --include="*.[ch]" "${label/-/ }" "$SOURCE/$place" || echo "$label is not in $place"
 	done >missing
@@ -31,14 +31,14 @@ steps() {
 
 @test "the code names no step that is not in the list" {
 	grep -rohE "\b[A-Z][1-9]\b|\brow [0-9]+" "$SOURCE"/src/lock "$SOURCE"/src/methods "$SOURCE"/src/run --include='*.[ch]' | tr ' ' - | sort -u >used
-	[ "$(wc -l <used)" -gt 40 ]
+	[ -s used ]
 	steps | cut -d' ' -f1 | sort -u | comm -13 - used >unknown
 	[ ! -s unknown ] || complain "not in tests/models/README: $(cat unknown)"
 }
 
-# in_python MODEL WORD HOLD FAIL: of the model's cases with WORD, HOLD hold and FAIL go wrong.
+# in_python MODEL WORD HOLD FAIL [OTHER...]: of the model's cases with WORD, but without OTHER, HOLD hold and FAIL go wrong.
 in_python() {
-	PYTHONDONTWRITEBYTECODE=1 expect_status 0 python3 "$SOURCE/tests/models/$1.py" "$2" || return
+	PYTHONDONTWRITEBYTECODE=1 expect_status 0 /usr/bin/python3 "$SOURCE/tests/models/$1.py" "$2" "${@:5}" || return
 	[ "$(grep -c 'states  holds$' <<<"$out")" -eq "$3" ] || complain "$1:" "$out" || return
 	[ "$(grep -c 'states  VIOLATION: ' <<<"$out")" -eq "$4" ] || complain "$1:" "$out"
 }
@@ -47,39 +47,42 @@ in_python() {
 	in_python gate "" 3 2
 }
 
-@test "the queue: in order, and nobody is left behind, when its file is removed too" {
+@test "the queue: in order, nobody left behind, even if its file is removed" {
 	in_python queue three 3 0
 	in_python queue "no look" 0 1
 }
 
-@test "a hold in the background: nobody holds it unknown, without PID or after its release; the naive ways fail" {
+@test "background holds: none unknown, ownerless or released; naive ways fail" {
 	in_python hold "" 7 11
 }
 
-@test "several slots for one holder: never too many, no overtaking, no deadlock; the naive ones fail" {
+@test "many slots for one: no excess, no overtaking, no deadlock; naive fails" {
 	in_python take "" 5 3
 }
 
-@test "--replace: no waiter is started or stopped for it, and the naive ways fail" {
+@test "--replace: no waiter is started or stopped; the naive ways fail" {
 	in_python replace "" 6 6
 }
 
-@test "a deserted lock is had in spite of all tickets, and no living waiter is overtaken; the naive ways fail" {
-	in_python deserted "" 25 16
+@test "deserted locks: tickets block nobody, none is overtaken; naive ways fail" {
+	if [ -n "${THOROUGH-}" ]; then
+		in_python deserted "" 28 19
+	else # those with the most states take a minute
+		in_python deserted "" 24 19 "two readers behind a writer, as" "three waiters" "three with -n" "-n beside two waiters"
+	fi
 }
 
-@test "the users that can open a lock, and no others, can open its queue; the naive ways fail" {
+@test "a lock's users, and no others, can open its queue; the naive ways fail" {
 	in_python trust "" 1 8
 }
 
-@test "locks on etcd: a lease that was never renewed holds; each naive way fails" {
+@test "locks on etcd: a lease never renewed holds; each naive way fails" {
 	in_python lease "covered: two" 1 0
 	in_python lease "reduced: three" 2 0
 	in_python lease "reduced: two readers" 1 0
 	in_python lease "naive: counted" 0 1
 	in_python lease "naive: slots, keepalives" 0 1
 	in_python lease "naive: two readers, a writer, enter under" 0 1
-	in_python lease "two, a put comes late" 3 0
 	in_python lease "two, a lease may be long" 2 0
 	in_python lease "naive: a lease may be long" 0 1
 	in_python lease "naive: a put comes late" 0 2

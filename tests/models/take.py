@@ -21,6 +21,8 @@ Job = collections.namedtuple("Job", "step take ahead child")
 
 
 def model(naive="", queue=True, kills=0):
+    order = {None: 0, **{i: i + 1 for i in range(9)}}
+
     def steps(s):
         out = []
         dead = sum(job.step == "killed" for job in s.jobs)
@@ -30,7 +32,7 @@ def model(naive="", queue=True, kills=0):
                 jobs = tuple(other._replace(ahead=other.ahead - {i}) if step in ("gone", "killed") else other
                              for other in s.jobs)
                 jobs = jobs[:i] + (job._replace(step=step, ahead=ahead, child=child),) + jobs[i + 1:]
-                out.append(("%s %d" % (name, i), State(tuple(sorted(slots, key=str)), line, collector, jobs)))  # which slot: no matter
+                out.append(("%s %d" % (name, i), State(tuple(sorted(slots, key=order.__getitem__)), line, collector, jobs)))  # which slot: no matter
 
             def freed(i=i):
                 return dict(slots=tuple(None if holder == i else holder for holder in s.slots),

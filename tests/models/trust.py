@@ -13,6 +13,7 @@ owner and root alone can open the lock (two groups; an owner outside of the grou
 of the queue. A mode that denies a group what it grants to all others is not modelled.
 """
 import collections
+import functools
 import itertools
 import explore
 
@@ -30,10 +31,12 @@ def may(user, thing):
     return user == "root" or (user == owner or mode == ALL or (mode == GROUP and group in GROUPS[user]))
 
 
+@functools.lru_cache(None)
 def users_of(place):
-    return {user for user in USERS if all(may(user, thing) for thing in place)}
+    return frozenset(user for user in USERS if all(may(user, thing) for thing in place))
 
 
+@functools.lru_cache(None)
 def told_by_a_mode(place):
     groups = {group for _, group, mode in place if mode == GROUP}
     users = users_of(place) - {"root"}

@@ -57,7 +57,7 @@ stops_nobody() {
 }
 
 # The same record, not forged, is believed: the other tests would prove nothing otherwise.
-@test "a record that the process's own user has written, and no other user can write to, is proof" {
+@test "a record that only its process's own user can write is proof" {
 	umask 022
 	for method in $METHODS; do
 		[ "$method" != link ] || continue # a number alone proves nothing
@@ -69,7 +69,7 @@ stops_nobody() {
 	done
 }
 
-@test "a record that its holder has under flock is proof, whichever user may write to it" {
+@test "a record that its holder has under flock is proof, whoever can write it" {
 	umask 000
 	"$SEMLOCK" -m rename --init pub/l true
 	for method in rename excl link mkdir; do
@@ -85,19 +85,15 @@ stops_nobody() {
 	done
 }
 
-@test "--replace, --toggle: a record that another user has written gets no process signalled" {
+@test "--replace, --toggle: a record that another user wrote signals no process" {
 	root_only "to make another user's file"
 	stops_nobody as_another
 }
 
-runs_sleep() {
-	[ "$(cat "/proc/$1/comm")" = sleep ]
-}
-
-@test "--replace: a daemon that acts for the forger of a record is not the forger's process" {
+@test "--replace: a daemon acting for a record's forger is not the forger's" {
 	root_only "to make another user's file"
 	start victim setpriv --euid=65534 sleep 1000
-	eventually runs_sleep "${PID[victim]}"
+	eventually runs "${PID[victim]}" sleep
 	for method in excl mkdir symlink rename; do
 		object=$(forge $method "${PID[victim]}")
 		as_another $method "$object"
@@ -107,11 +103,11 @@ runs_sleep() {
 	done
 }
 
-@test "--replace, --toggle: a record that another user can write to gets no process signalled" {
+@test "--replace, --toggle: a record that others can write signals no process" {
 	stops_nobody open_to_all
 }
 
-@test "--replace: another user's file that the process has under flock for another purpose" {
+@test "--replace: a process that flocks another user's forged file lives on" {
 	root_only "to make another user's file"
 	for method in excl link mkdir; do
 		object=$(forge $method $$)
@@ -122,6 +118,45 @@ runs_sleep() {
 		[ ! -e ran ]
 		rm ./*.up ./*.down
 	done
+}
+
+tidy() {
+	[ -z "${SHARED-}" ] || rm -rf "$SHARED"
+}
+
+# other_user_holds LOCK NAME: a process of another user that calls itself NAME holds LOCK, which is root's
+other_user_holds() {
+	SHARED=$(mktemp -d /tmp/semlock-forged.XXXXXX) # the other user can look at this directory, unlike the test's own
+	chmod 755 "$SHARED"
+	ln -s "$(command -v sleep)" "$SHARED/$2"
+	exec 9<"$1"
+	start forger setpriv --reuid=54321 --regid=54321 --clear-groups \
+		sh -c '"$0" 9 && exec "$@"' "$SEMLOCK" "$SHARED/$2" 1000
+	exec 9<&-
+	eventually runs "${PID[forger]}" "$2"
+}
+
+@test "a placeholder's name, forged by another user, names no innocent process" {
+	root_only "to be another user"
+	: >l
+	chmod 644 l
+	start victim sleep 1000
+	other_user_holds l "semlock>${PID[victim]}"
+	expect_status 1 "$SEMLOCK" --who l
+	[[ $out == *" ${PID[forger]} "* && $out != *" ${PID[victim]} "* ]] || complain "$out" || return
+	refused 1 "held by ${PID[forger]} " "$SEMLOCK" -v -n l true
+	refused 69 "cannot stop the holder: process ${PID[forger]} (" "$SEMLOCK" -w 60 --replace l true
+	kill -0 "${PID[victim]}"
+}
+
+@test "a hold that root takes for another user's process names that process" {
+	root_only "to be another user"
+	start owner setpriv --reuid=54321 --regid=54321 --clear-groups sleep 1000
+	eventually runs "${PID[owner]}" sleep
+	expect_status 0 "$SEMLOCK" --hold="${PID[owner]}" --detach l
+	expect_status 1 "$SEMLOCK" --who l
+	[[ $out == *" ${PID[owner]} "* ]] || complain "$out"
+	kill -KILL "${PID[owner]}"
 }
 
 lets_nobody_in() {
@@ -140,7 +175,7 @@ lets_nobody_in() {
 	done
 }
 
-@test "--nested: a record of another user's making that names an ancestor is no ancestor's lock" {
+@test "--nested: another user's record that names an ancestor proves nothing" {
 	root_only "to make another user's file"
 	lets_nobody_in as_another
 }

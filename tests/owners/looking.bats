@@ -26,7 +26,7 @@ reads_list() {
 		complain "not $count times: $(grep '"/proc/locks"' trace)"
 }
 
-@test "a holder and waiters that have tickets are seen without the list of all locks" {
+@test "a holder and waiters with tickets are found without the list of locks" {
 	for method in flock ofd excl mkdir symlink; do
 		rm -rf l
 		hold_lock -m $method l
@@ -71,7 +71,7 @@ seen_without_list() {
 }
 
 # Other tests beside this one have processes that come and go.
-@test "a refusal: the holder is seen without that list; among thousands of processes it is read once at most" {
+@test "a refusal finds the holder without that list, or reads it once at most" {
 	for method in flock ofd posix excl mkdir; do
 		rm -rf l
 		hold_lock -m $method l
@@ -84,12 +84,12 @@ seen_without_list() {
 # opened_by_waiter TRACE: the files in /proc that the process which has drawn a ticket has opened
 opened_by_waiter() {
 	local waiter
-	waiter=$(sed -n 's/^\([0-9]*\) .*F_OFD_SETLK, {l_type=F_WRLCK.*/\1/p' "$1" | head -n 1)
+	waiter=$(sed -n 's/^\([0-9]*\) .*F_SETLK, {l_type=F_WRLCK.*/\1/p' "$1" | head -n 1)
 	[ -n "$waiter" ] || complain "it has drawn no ticket" || return
 	sed -n "s,^$waiter .*open[at]*(.*\"\(/proc[^\"]*\)\".*,\1,p" "$1"
 }
 
-@test "a waiter never reads that list: in the queue, when its turn comes, or its time is up; with -v and --log as well" {
+@test "a waiter never reads that list, neither in the queue nor when late" {
 	for method in flock ofd posix excl mkdir; do
 		for way in "" -v --log=log; do
 			rm -rf l
@@ -133,7 +133,7 @@ reads_looks() {
 }
 
 # One that wants a part of what the first waiter wants may find the lock free: does that waiter sleep before it?
-@test "past a waiter: a free lock is free, and no list is read; for readers, slots and bytes it is read" {
+@test "passing a waiter reads no list, except for readers, slots and bytes" {
 	for way in "" "-m ofd" "-m excl"; do
 		rm -f l
 		# shellcheck disable=SC2086 # words
@@ -169,6 +169,15 @@ reads_looks() {
 		reads_looks 3 1 "$SEMLOCK" $way -w 5 l true
 		kill -STOP "${PID[writer]}"
 		"$PROBE" state "${PID[writer]}" T
+		# shellcheck disable=SC2086 # words
+		reads_list 0 0 "$SEMLOCK" $way -n l true
+		kill -KILL "${PID[writer]}"
+		ended writer 137
+		rm ./writer.*
+		case $way in
+		*ofd) hang_as writer -m ofd l ;;
+		*) hang_as writer l ;;
+		esac
 		# half-way, and at the end
 		# shellcheck disable=SC2086 # words
 		reads_list 2 0 "$SEMLOCK" $way -n l true
@@ -186,7 +195,7 @@ expected_of() {
 	if grep -q NLMSG_ERROR trace; then echo '^/proc/net/unix$'; fi # a kernel without unix_diag
 }
 
-@test "a waiter opens nothing in /proc, with -v and --log as well, whether its wait has an end or not" {
+@test "a waiter opens nothing in /proc, not even with -v and --log" {
 	namespaces --net # else a hold in the background, of any test, is asked whether it is an ancestor's
 	for method in flock ofd posix excl mkdir; do
 		for way in "" -v --log=log "-w 60 -v --log=log"; do
@@ -218,7 +227,7 @@ shown_and_late() {
 	capture strace -qq -e trace=open,openat -o trace "$SEMLOCK" -v -w "${room}ms" -m "$1" l true
 	[ "$status" -eq 1 ] || return
 	grep -q "^semlock: l: waiting: held by ${COMMAND[holder]} " .err || return
-	grep -q "^semlock: l: held by ${COMMAND[holder]} (probe hold.*; the time is up$" .err
+	grep -q "^semlock: l: held by ${COMMAND[holder]} (probe hold.*; the time is up; semlock --who l says more$" .err
 }
 
 # is_holders PROCESS: it has the lock from the holder, or is gone
@@ -230,7 +239,7 @@ is_holders() {
 }
 
 # Sixty refusals that search all processes at once are late, each.
-@test "when the time is up, the holder that the wait has shown is proven, and no other process is looked into" {
+@test "at the time-out the shown holder is proven; no other process is examined" {
 	for method in flock ofd posix excl mkdir symlink; do
 		rm -rf l
 		hold_lock -m $method l
@@ -263,16 +272,16 @@ passed_on() {
 	let_go
 	grep -q "waiting: held by ${PID[first]} " waiter.err || return
 	[ "$(grep -c "waiting:" waiter.err)" -eq 1 ] || return # after 10 seconds it would have been shown anew
-	grep -q "^semlock: l: held by ${COMMAND[holder]} (probe hold.*; the time is up$" waiter.err
+	grep -q "^semlock: l: held by ${COMMAND[holder]} (probe hold.*; the time is up; semlock --who l says more$" waiter.err
 }
 
-@test "a holder that lives, and has the lock no more, is named by no refusal: its successor is" {
+@test "a refusal names the successor of a holder that lives without the lock" {
 	for method in flock ofd; do
 		with_room passed_on $method
 	done
 }
 
-@test "a wait that is over before the first look: the refusal looks into a part of the processes, and reads no list" {
+@test "a wait over before the first look examines some processes, and no list" {
 	local all
 	[ -x "$CRASHABLE_SEMLOCK" ] || complain "no $CRASHABLE_SEMLOCK" || return
 	starts_many
@@ -283,7 +292,7 @@ passed_on() {
 	SEMLOCK_CRASH=observer.looks:stop expect_status 1 strace -qq -e trace=open,openat -o trace "$CRASHABLE_SEMLOCK" -v -w 1 l true
 	[ "$(looked_into trace | wc -l)" -le $((all / 2)) ] || complain "$(looked_into trace | wc -l) of $all processes"
 	[ "$(asked)" -eq 0 ] || complain "it has read the list of all locks"
-	grep -qE "^semlock: l: (held by ${COMMAND[holder]} .*|still busy; its holder was not looked for in all processes); the time is up$" .err || complain "$err"
+	grep -qE "^semlock: l: (held by ${COMMAND[holder]} .*|still busy; its holder was not looked for in all processes); the time is up; semlock --who l says more$" .err || complain "$err"
 	let_go
 }
 
@@ -296,7 +305,8 @@ waits() {
 # crowd: 600 processes, and 5,000 record locks, one of which comes and goes
 crowd() {
 	mkfifo many.up
-	start crowd sh -c 'i=0; while [ $i -lt 600 ]; do sleep 1000 & i=$((i + 1)); done; : >there; wait'
+	mkfifo never
+	start crowd sh -c 'i=0; while [ $i -lt 600 ]; do read -r _ <>never & i=$((i + 1)); done; : >there; wait'
 	start many "$PROBE" tickets database 5000 many.up
 	ready many
 	eventually test -e there
@@ -315,9 +325,9 @@ sixty() {
 	took=$((${EPOCHREALTIME/[.,]/} - began))
 }
 
-# Two looks of 50 ms of processor time at most for each waiter are six seconds, more for a machine that does other things
-# as well; reading /proc/locks for each took a minute.
-@test "sixty waiters with --log, -v and on terminals end in their time, beside 5,000 locks and 600 processes" {
+# Two looks of 50 ms of processor time at most for each waiter are six seconds, more for a machine that is slow, or does
+# other things as well; reading /proc/locks for each took a minute.
+@test "beside 5,000 locks, sixty waiters that report time out in time" {
 	starts_many
 	crowd
 	hold_lock l
@@ -329,16 +339,17 @@ sixty() {
 		*) sixty "" $way ;;
 		esac
 		if [ -n "${SHOW_TIMES-}" ]; then echo "# sixty waiters, $way: $took microseconds; without: $plain" >&3; fi
-		[ "$took" -le $((6 * plain + 12000000)) ] || complain "$way: $took microseconds; without it $plain"
+		[ "$took" -le $((6 * plain + SLOWNESS * 12000000)) ] || complain "$way: $took microseconds; without it $plain"
 	done
 	let_go
 }
 
-@test "a refusal looks for the holder for 50 ms of processor time, and not through 300,000 descriptors of other processes" {
+@test "a refusal looks for the holder for 50 ms of CPU time at most" {
 	[ "$(ulimit -Hn)" -ge 1200 ] || skip "a process may not have 1,200 descriptors here"
 	starts_many
+	mkfifo never
 	start others bash -c 'ulimit -n 1200; for ((i = 100; i < 1100; i++)); do eval "exec $i</dev/null"; done
-		for ((i = 0; i < 300; i++)); do sleep 1000 & done; jobs -p >pids; : >there; wait'
+		for ((i = 0; i < 300; i++)); do read -r _ <>never & done; jobs -p >pids; : >there; wait'
 	eventually test -e there
 	hold_lock l
 	expect_status 1 "${strace[@]}" -e trace=open,openat -o trace "$SEMLOCK" -v -n l true
@@ -349,7 +360,7 @@ sixty() {
 	let_go
 }
 
-@test "for what nothing else tells the list is read once: a free lock, a waiter without a ticket, several locks" {
+@test "what only the list of locks shows takes one reading of it" {
 	reads_list 0 0 "$SEMLOCK" --who none
 	: >l
 	# A list that is empty, or longer than a page, is read twice before a lock is called free: other tests have theirs.
@@ -389,7 +400,7 @@ sixty() {
 	[ "$(jq '.[0].holders | length' <.out)" -ge 1999 ] # one is let go of for a moment, time and again
 }
 
-@test "a look that is cut short finds the holder by the list of all locks, or says what it did not look for" {
+@test "a look cut short finds the holder by the list, or reports what is left" {
 	namespaces --mount
 	export SEMLOCK_CRASH=open_fds.cut:fail=1
 	hold_lock l

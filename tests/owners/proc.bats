@@ -11,7 +11,7 @@ reads() {
 	out=$("$PARSE" "$1" <.line)
 }
 
-@test "NFS, CIFS and others: which kernel locks other machines do not see, by the mount options" {
+@test "mount options tell which kernel locks other machines cannot see" {
 	while IFS='|' read -r want type options; do
 		reads mounts "42 1 0:50 / /mnt rw,relatime shared:1 - $type server:/x rw,vers=4$options"
 		[ "$out" = "42 0:50 /mnt $type server:/x${want:+ $want}" ] || complain "$type $options: $out"
@@ -38,7 +38,7 @@ reads() {
 	END
 }
 
-@test "lines of /proc/locks: holders, waiters, waiters of waiters, and what is no lock" {
+@test "lines of /proc/locks: holders, waiters, their waiters, and other lines" {
 	reads locks '7: FLOCK  ADVISORY  WRITE 4711 fe:00:262402 0 EOF'
 	[ "$out" = "1 holds write 4711 fe:0:262402 0 end" ]
 	reads locks '7: -> FLOCK  ADVISORY  READ 4712 fe:00:262402 0 EOF'

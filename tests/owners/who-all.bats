@@ -35,7 +35,7 @@ has_two() {
 	"$SEMLOCK" --who | grep -q "^$PWD/$1: held, 1 waiting"
 }
 
-@test "a lock of -F, of a script's descriptor, of --hold, of a command whose semlock was killed; and a waiter for each" {
+@test "-F, script descriptors, --hold, orphaned commands: each with its waiter" {
 	held_by_four
 	hold_as link-orphan -m excl link-orphan
 	kill -KILL "${PID[link-orphan]}"
@@ -66,7 +66,7 @@ has_two() {
 	shows "$PWD/elsewhere/far.lock" "${COMMAND[far]}" 0
 }
 
-@test "one lock by several names and methods is shown once, with all its holders" {
+@test "one lock by several names and methods is shown once, with all holders" {
 	mkdir sub
 	ln -s ../l sub/link
 	hold_as one -m ofd "sub/../l"
@@ -78,7 +78,7 @@ has_two() {
 	printf '%s\n' "${COMMAND[one]}" "${COMMAND[two]}" "${PID[waiter]}" | sort | diff - pids
 }
 
-@test "the lock of a process that sees other files, as in a container, by a name that leads there" {
+@test "a lock held in a container is shown by a name that leads there" {
 	namespaces --mount
 	mkdir mnt
 	for method in flock excl symlink; do
@@ -93,7 +93,7 @@ has_two() {
 	done
 }
 
-@test "a lock in a mount that no path leads to, as another mount namespace can have one: by its descriptor" {
+@test "a lock in a mount that no path leads to is shown by its descriptor" {
 	namespaces --mount
 	mkdir room
 	fifos holder
@@ -105,7 +105,7 @@ has_two() {
 	let_go holder
 }
 
-@test "a lock whose file was deleted under it: by its descriptor, with the name that it had" {
+@test "a lock whose file was deleted is shown by descriptor and former name" {
 	hold_as holder l
 	rm l
 	hold_as second l # two hold it: that is what is to be seen
@@ -141,7 +141,7 @@ has_two() {
 	shows "$PWD/theirs" "${COMMAND[holder]}" 1 "${PID[waiter]}"
 }
 
-@test "a lock that no process holds is left out, also if one was asked for a file of that name before" {
+@test "a lock that no process holds is left out, even if its name exists" {
 	hold_lock l
 	mv l moved
 	: >l
@@ -162,7 +162,7 @@ has_two() {
 	[ "$(grep -c "\"/proc/$$/fd\"" trace)" -eq 1 ] || complain "$(grep "/$$/" trace)"
 }
 
-@test "locks that are passed on while --who looks at others are shown as they are then" {
+@test "locks passed on while --who looks at others are shown as they are then" {
 	mkdir helpers
 	cat >helpers/semlock-locksmith-pause <<-'END'
 		#!/bin/sh
@@ -216,7 +216,7 @@ has_two() {
 	expect_out "[]"
 }
 
-@test "an ordinary user sees what is there to be seen, and is told that there is more" {
+@test "an ordinary user sees what can be seen, and a hint that there is more" {
 	root_only "is another user"
 	chmod 755 .
 	hold_lock relative.lock
@@ -257,6 +257,54 @@ has_two() {
 	[ "$(grep -c "^/dev/shm/semlock-" .out)" -eq 0 ] || complain "$out"
 }
 
+# processor_time CMD...: sets $used, in milliseconds
+processor_time() {
+	local TIMEFORMAT='%3U %3S' times
+	times=$({ time "$@" >.out 2>.err; } 2>&1) || true
+	read -r user system <<<"${times//./}"
+	used=$((10#$user + 10#$system))
+}
+
+# A hundred descriptors of a directory with 20,000 symbolic links, each of which looks like a lock.
+@test "root's look is quick, and complete for others, beside a hostile user" {
+	root_only "is another user"
+	chmod 755 .
+	BARE=$(mktemp -d /tmp/semlock-who.XXXXXX)
+	chmod 755 "$BARE"
+	mkdir "$BARE/many"
+	ln -s /usr/bin/python3 "$BARE/semlock"
+	cat >"$BARE/hostile.py" <<-'END'
+		import os, sys, time
+		kept = [os.open(sys.argv[1], os.O_RDONLY) for _ in range(100)]
+		open(sys.argv[2], "w").write("open\n")
+		time.sleep(1000)
+	END
+	/usr/bin/python3 - "$BARE/many" <<-'END'
+		import os, sys
+		boot, pidns = open("/proc/sys/kernel/random/boot_id").read()[:13], os.stat("/proc/self/ns/pid").st_ino
+		for i in range(20000):
+		    os.symlink(f"1:1:{boot}:{pidns}@{os.uname().nodename}", f"{sys.argv[1]}/{i}")
+	END
+	mkfifo hostile.up
+	chmod 666 hostile.up
+	exec 7<>hostile.up
+	start hostile setpriv --reuid=54321 --regid=54321 --clear-groups "$BARE/semlock" "$BARE/hostile.py" "$BARE/many" hostile.up
+	read -r -u 7 _
+	hold_as ours l
+	hold_as symlink -m symlink "$BARE/symlink"
+	touch "$BARE/theirs"
+	mkfifo theirs.up theirs.down
+	chmod 666 theirs.up theirs.down "$BARE/theirs"
+	start theirs setpriv --reuid=54322 --regid=54322 --clear-groups "$SEMLOCK" "$BARE/theirs" "$PROBE" hold theirs.up theirs.down
+	ready theirs
+	processor_time "$SEMLOCK" --who
+	[ "$used" -lt $((1000 * SLOWNESS)) ] || complain "$used ms of processor time" || return
+	shows "$PWD/l" "${COMMAND[ours]}" 0
+	shows "$BARE/symlink" "${COMMAND[symlink]}" 0
+	shows "$BARE/theirs" "${COMMAND[theirs]}" 0
+	grep -qx "semlock: some locks of user 54321 are left out: looking at all of them takes too long" .err || complain "$(cat .err)"
+}
+
 @test "-m goes with a LOCK" {
 	refused 64 "-m" "$SEMLOCK" --who -m flock
 }
@@ -276,7 +324,7 @@ is_shown() {
 	grep -A3 -F "$LOCKED: " .out | grep -qE "$1"
 }
 
-@test "on a server: the holder is known where the kernel has no timerfd, when its command has ended (--min-hold)" {
+@test "on a server: the holder of --min-hold is known without timerfd" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	demo
@@ -286,7 +334,7 @@ is_shown() {
 	[[ $out == *"$LOCKED: held, 0 waiting"* ]] || complain "$out"
 }
 
-@test "on a server: a waiter whose process that shows the wait begins is no holder" {
+@test "on a server: a waiter is not a holder while its observer starts" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	demo

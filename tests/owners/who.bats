@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # --who: the holders of a lock, and its waiters.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+CROWD=${CROWD:-$SOURCE/build/tests/crowd}
 
 # table ARGS...: the output of --who ARGS, in $out and .out; the lock must be held.
 table() {
@@ -43,7 +44,7 @@ json() {
 	expect_out "l: free"
 }
 
-@test "a PID file of another program: free as a kernel lock, and which process its text names" {
+@test "another program's PID file is free, and --who shows the PID in its text" {
 	start one sleep 100
 	echo "${PID[one]}" >l
 	expect_status 0 "$SEMLOCK" --who l
@@ -162,7 +163,7 @@ json() {
 	done
 }
 
-@test "a command whose words are as long as semlock's is not taken for the process that stands for --hold" {
+@test "a command with words as long as semlock's is not taken for --hold" {
 	fifos holder
 	start holder "$SEMLOCK" l bash -c 'length=$(wc -c <"/proc/$PPID/cmdline")
 		name=$(printf "%*s" $((length - 1 - 5 - 10 - 12)) "" | tr " " x)
@@ -180,12 +181,12 @@ json() {
 	let_go one
 }
 
-@test "a descriptor of dash and of bash: the shell, not the process that has locked it and ended" {
+@test "a script's descriptor belongs to the shell, not to its ended locker" {
 	for shell in dash bash; do
 		fifos shell
 		start shell "$(command -v $shell)" -c 'exec 8>l; "$0" 8; "$1" hold shell.up shell.down; :' "$SEMLOCK" "$PROBE"
 		ready shell
-		shows "${PID[shell]}" l "$shell -c exec 8>l"
+		shows "${PID[shell]}" l "$shell -c 'exec 8>l"
 		[[ "$(column 5 held)" == ">"* ]]
 		let_go shell
 		rm shell.up shell.down
@@ -275,12 +276,12 @@ held_though_cut_off() {
 	let_go one
 }
 
-@test "a read of /proc/locks that leaves out its line, as may happen while others change it, makes no lock free" {
+@test "a read of /proc/locks that misses the line makes no lock free" {
 	unreadable_lock
 	held_though_cut_off
 }
 
-@test "the same with a list of more than a page, which the kernel gives in several reads" {
+@test "the same with a list of several pages, which the kernel gives in parts" {
 	unreadable_lock
 	# The list is one of each processor's after the other, the newest first: l is behind a page of these.
 	for processor in $(python3 -c "import os; print(*os.sched_getaffinity(0))"); do
@@ -298,7 +299,7 @@ list_lock() {
 	[ "$(wc -l <lines)" -eq 2 ]
 }
 
-@test "a lock that a read of /proc/locks gives twice, as may happen while others change it, is one, and so is its waiter" {
+@test "a lock that /proc/locks gives twice counts once, and its waiter, too" {
 	namespaces --mount
 	hold_lock l
 	queue_as waiter l
@@ -310,6 +311,22 @@ list_lock() {
 	[ "$(column 2 1.)" = "${PID[waiter]}" ]
 	let_go
 	next waiter
+}
+
+# Its first thread has ended, and /proc shows the descriptors of the other one alone.
+@test "-F: a program whose first thread has ended is the holder" {
+	: >l
+	start holder "$SEMLOCK" -F l /usr/bin/python3 -c '
+import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "i686": 1}.get(os.uname().machine, 93), 0)'
+	"$PROBE" state "${PID[holder]}" Z
+	refused 1 "held by ${PID[holder]} " "$SEMLOCK" -v -n l true
+	expect_status 1 "$SEMLOCK" --who l
+	[[ $out == *" ${PID[holder]} "* ]] || complain "$out"
+	expect_status 1 "$SEMLOCK" --who
+	[[ $out == *"$PWD/l: held"* ]] || complain "$out"
+	expect_status 0 "$SEMLOCK" --replace=KILL l true
 }
 
 @test "a holder whose user has no name: by the number" {
@@ -334,22 +351,23 @@ list_lock() {
 
 @test "50 waiters, in the order in which they are served" {
 	hold_lock l
-	# If the lock were free most of the time, a waiter could take it for deserted, and overtake the next waiter.
-	for i in $(seq 50); do
-		start "w$i" "$SEMLOCK" l sh -c "echo $i >>order; sleep .05"
+	for i in {1..50}; do
+		start "w$i" "$SEMLOCK" l "$CROWD" number order "$i"
 		"$PROBE" blocked "${PID[w$i]}"
 	done
 	table l
 	grep -q '^l: held, 50 waiting$' .out
 	awk '$1 ~ /^[0-9]+\.$/ { print $2 }' .out >said
-	for i in $(seq 50); do echo "${PID[w$i]}"; done >came
+	for i in {1..50}; do echo "${PID[w$i]}"; done >came
 	diff came said
 	let_go
-	for i in $(seq 50); do ended "w$i" 0; done
-	seq 50 | diff - order
+	for i in {1..50}; do ended "w$i" 0; done
+	# A waiter that a busy machine is slow to wake may be passed by: the count leaves that out.
+	expect_status 0 "$CROWD" judge order
+	[[ $out == "served 50 "* ]] || complain "$out" "$(cat order)"
 }
 
-@test "a waiter that does not queue is named in the order of the kernel's queue, too" {
+@test "a waiter that does not queue is listed in the kernel's order" {
 	hold_lock l
 	start one "$SEMLOCK" l true
 	"$PROBE" blocked "${PID[one]}"
@@ -365,7 +383,7 @@ list_lock() {
 	for name in one two three; do ended $name 0; done
 }
 
-@test "another user's holder and waiters: said not to be seen, and not guessed" {
+@test "another user's waiters are named; its holder is not guessed" {
 	root_only "to be two users"
 	hold_lock l
 	queue_as one l
@@ -374,8 +392,8 @@ list_lock() {
 	expect_status 1 as_nobody "$SEMLOCK" --who l
 	grep -q "^held *? .*(cannot be seen; ${PID[holder]} took it)" .out
 	grep -q '^l: held, 2 waiting$' .out
-	[ "$(grep -c '(cannot be seen)' .out)" -ge 1 ]
 	grep -q "may not be looked into" .out
+	[ "$(column 2 1.) $(column 2 2.)" = "${PID[one]} ${PID[two]}" ] || complain "$out"
 	[ "$(grep -c "${COMMAND[holder]}" .out)" -eq 0 ]
 	expect_status 1 as_nobody "$SEMLOCK" --who --json l
 	"$PROBE" json <.out >.flat
@@ -386,7 +404,7 @@ list_lock() {
 	next two
 }
 
-@test "another user's slots: each is one holder, not the shared lock beside it as well" {
+@test "another user's slots: each is one holder, without the shared lock beside" {
 	root_only "to be two users"
 	hold_as one -j 3 l
 	hold_as two -j 3 l
@@ -408,7 +426,7 @@ list_lock() {
 	let_go shell
 }
 
-@test "in a PID namespace, where /proc/locks leaves it out, a lock whose taker has ended is held" {
+@test "in a PID namespace, a lock whose taker has ended is held" {
 	namespaces --pid --fork --mount-proc
 	expect_status 1 unshare --pid --fork --mount-proc bash -c 'exec 8>l; "$0" 8; "$0" --who l; exit $?' "$SEMLOCK"
 	grep -q '^held *1 ' <<<"$out" || complain "$out"
@@ -428,10 +446,10 @@ list_lock() {
 		time.sleep(1000)'
 	read -r _ <up
 	expect_status 1 "$SEMLOCK" --who l
-	refused 71 "no memory" prlimit --data=800000 "$SEMLOCK" --who l
+	refused 71 "out of memory" prlimit --data=800000 "$SEMLOCK" --who l
 }
 
-@test "a waiter in a time namespace, whose ticket is dated by another clock: by the start of its process" {
+@test "a waiter in a time namespace shows no wrong waiting time" {
 	namespaces --time
 	hold_lock l
 	for offset in 1000000 -10; do
@@ -444,7 +462,7 @@ list_lock() {
 	release holder
 }
 
-@test "where the kernel, or a container, knows nothing of statx(2), holders are seen as ever" {
+@test "where statx(2) is unknown, holders are found all the same" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	hold_lock l
@@ -455,7 +473,7 @@ list_lock() {
 	let_go
 }
 
-@test "the table fits 80 columns, and other people's words do not steer the terminal" {
+@test "the table fits 80 columns, and other people's words cannot steer it" {
 	fifos one
 	start one "$SEMLOCK" l bash -c 'exec -a "$0" "$1" hold one.up one.down' \
 		$'evil \e[31m\nname '"$(printf 'x%.0s' {1..300})" "$PROBE"
@@ -473,7 +491,7 @@ at_width() {
 	script -qec "stty cols $1; exec '$SEMLOCK' --who l" /dev/null </dev/null | tr -d '\r' >.out
 }
 
-@test "on a wider terminal, commands are shown as far as it reaches; COLUMNS says so for a pipe" {
+@test "wide terminals show commands in full; COLUMNS sets this for a pipe" {
 	command -v script >/dev/null || skip "no script(1)"
 	words=$(printf 'word%s ' {1..16})
 	fifos one
@@ -495,7 +513,7 @@ held_since() {
 	printf '%s\n' "$record" >l
 }
 
-@test "for how long it is held, beside the time; the date if that is another day's" {
+@test "how long it is held is beside the time; the date, if another day's" {
 	hold_lock -m excl l
 	table -m excl l
 	[[ $(column 6 held) =~ ^[0-9]+s$ ]] || complain "$out"
@@ -512,7 +530,7 @@ held_since() {
 	let_go
 }
 
-@test "a waiter: its own command, its mode and its directory, not the options of the semlock that waits" {
+@test "a waiter is shown by its own command, mode and directory" {
 	mkdir -p "$BATS_TEST_TMPDIR/w"
 	lock=$PWD/l
 	hold_lock l
@@ -565,6 +583,7 @@ held_since() {
 		L.holders[].length null
 		L.holders[].method string
 		L.holders[].mode string
+		L.holders[].name string
 		L.holders[].note null
 		L.holders[].pid number
 		L.holders[].since string
@@ -589,6 +608,7 @@ held_since() {
 		L.waiters[].length null
 		L.waiters[].method string
 		L.waiters[].mode string
+		L.waiters[].name string
 		L.waiters[].note null
 		L.waiters[].pid number
 		L.waiters[].since string
@@ -686,7 +706,7 @@ barge_as() {
 	"$PROBE" blocked "${PID[$1]}"
 }
 
-@test "a waiter for an ofd lock outside of the queue has no name in /proc/locks, and none is made up" {
+@test "an unqueued waiter for an ofd lock has no name, and none is invented" {
 	root_only "is another user"
 	: >l
 	chmod 666 l
@@ -701,7 +721,7 @@ barge_as() {
 	let_go barger
 }
 
-@test "two such waiters, and processes that only have the file open: two wait, unnamed" {
+@test "two such waiters, and processes with the file open: two unnamed waiters" {
 	hold_lock -m ofd l
 	barge_as one
 	barge_as two
@@ -713,7 +733,7 @@ barge_as() {
 	let_go looker
 }
 
-@test "a lock that a process outside of our PID namespace holds is held, and not free" {
+@test "a lock held by a process outside our PID namespace is not free" {
 	namespaces --pid --fork --mount-proc
 	for way in "-m flock" "-m flock -s" "-m ofd" "-m posix"; do
 		# shellcheck disable=SC2086 # words

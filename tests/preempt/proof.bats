@@ -38,7 +38,7 @@ end_daemon() {
 	ended daemon 143
 }
 
-@test "a daemon of root's to which another user has passed the lock is not ended: 69, and the message names it" {
+@test "root's daemon that a user passed the lock to is not ended: 69, and named" {
 	root_only "to be two users"
 	for method in flock ofd; do
 		: >"$place/every/l"
@@ -47,7 +47,7 @@ end_daemon() {
 		daemon_has "$place/every/l" $method as_nobody
 		for way in --replace --replace=KILL --toggle --toggle=KILL; do
 			refused 69 "cannot stop the holder: process ${PID[daemon]} (python3 " "$SEMLOCK" -m $method $way "$place/every/l" touch ran
-			[[ $err == *"has not taken the lock itself, and other users can open the lock"* ]] || complain "$err"
+			[[ $err == *"did not take the lock itself, and other users can open the lock"* ]] || complain "$err"
 			kill -0 "${PID[daemon]}"
 		done
 		[ ! -e ran ]
@@ -55,7 +55,7 @@ end_daemon() {
 	done
 }
 
-@test "a command that shares the lock with such a process is not ended in vain: 69, and both go on" {
+@test "a command that shares the lock with such a daemon is not ended: 69" {
 	root_only "to be two users"
 	: >"$place/every/l"
 	chmod 644 "$place/every/l"
@@ -70,7 +70,7 @@ end_daemon() {
 				ready passed
 			fi
 		done
-		refused 69 "has not taken the lock itself" "$SEMLOCK" --replace "$place/every/l" touch ran
+		refused 69 "did not take the lock itself" "$SEMLOCK" --replace "$place/every/l" touch ran
 		let_go plain
 		let_go passed
 		rm plain.* passed.*
@@ -85,14 +85,14 @@ end_daemon() {
 	/usr/bin/python3 "$PASS" "$place/bus/socket" "$place/own/l" "$SEMLOCK" 0
 	eventually [ -e "$place/bus/socket.got" ]
 	for way in --replace --replace=KILL --toggle; do
-		refused 69 "is another user's, and has the lock's descriptor" "$SEMLOCK" $way "$place/own/l" touch ran
+		refused 69 "belongs to another user and has the lock's descriptor" "$SEMLOCK" $way "$place/own/l" touch ran
 	done
 	kill -0 "${PID[daemon]}"
 	end_daemon
 	[ ! -e ran ]
 }
 
-@test "where no other user can open the lock, a process that has its descriptor is the holder's: it is ended" {
+@test "if no other user can open the lock, a process that has it open is ended" {
 	: >"$place/own/l"
 	daemon_has "$place/own/l" flock
 	expect_status 0 "$SEMLOCK" --replace "$place/own/l" echo new
@@ -115,7 +115,7 @@ taken() {
 	ended old 143
 }
 
-@test "the lock's taker and its command are ended, although other users can open the lock" {
+@test "a lock's taker and command are ended, even if others can open the lock" {
 	: >"$place/every/l"
 	chmod 666 "$place/every/l"
 	taken
@@ -130,7 +130,7 @@ taken() {
 	expect_out new
 }
 
-@test "a semlock that keeps an ofd lock after its command's end has taken it itself, and is ended" {
+@test "a semlock that keeps an ofd lock after its command is ended" {
 	: >"$place/every/l"
 	chmod 666 "$place/every/l"
 	for way in --replace --toggle; do
@@ -143,7 +143,7 @@ taken() {
 	done
 }
 
-@test "a taker that lives is ended, and the daemon to which it has passed the lock is not" {
+@test "a living taker is ended, but not the daemon it passed the lock to" {
 	root_only "to be two users"
 	: >"$place/every/l"
 	chmod 644 "$place/every/l"
@@ -156,7 +156,7 @@ taken() {
 	[ ! -e ran ]
 }
 
-@test "what a job leaves behind when it is ended is a part of the job, and is ended: also where other users can open the lock" {
+@test "what a job leaves behind ends with it, even if others can open the lock" {
 	: >"$place/every/l"
 	chmod 666 "$place/every/l"
 	for way in "$SEMLOCK" "$FLOCK" "$SEMLOCK -m ofd"; do
@@ -172,7 +172,7 @@ taken() {
 	done
 }
 
-@test "a lock that semlock --hold holds is not taken from its program, which would run on without it: 69, and which that is" {
+@test "--replace of a lock in --hold fails with 69, and names what to end" {
 	mkfifo in
 	for method in flock ofd posix excl link symlink; do
 		start hold sh -c '"$0" --hold -m "$1" "l.$1" <in; echo $?' "$SEMLOCK" $method
@@ -180,7 +180,7 @@ taken() {
 		eventually grep -q OK hold.out
 		for way in --replace --replace=KILL --toggle; do
 			refused 69 "process ${PID[hold]} (sh " "$SEMLOCK" -m $method $way l.$method touch ran
-			[[ $err == *"has it by semlock --hold"*"end that process" ]] || complain "$err"
+			[[ $err == *"holds it with semlock --hold"*"end that process" ]] || complain "$err"
 		done
 		expect_status 1 "$SEMLOCK" -n -m $method l.$method true
 		exec 9>&-
@@ -190,7 +190,7 @@ taken() {
 	[ ! -e ran ]
 }
 
-@test "where /proc numbers the processes of another PID namespace, none is signalled: 69" {
+@test "where /proc is another PID namespace's, no process is signalled: 69" {
 	[ -z "${SANITIZED-}" ] || skip "AddressSanitizer reads its options in /proc"
 	namespaces --pid --fork
 	cat >inside <<-'END'

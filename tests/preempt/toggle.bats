@@ -27,7 +27,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	done
 }
 
-@test "all shared holders are switched off by an exclusive call, and the writer that comes next is left alone" {
+@test "an exclusive call switches off all readers, but not the next writer" {
 	for reader in one two three; do
 		hold_as $reader -s l
 	done
@@ -67,7 +67,7 @@ killed_after_the_limit() {
 }
 
 # semlock passes TERM on to its command; KILL goes to the command itself, and then the command's status is semlock's.
-@test "a copy of semlock by another name is known: --who names its command, KILL ends that first" {
+@test "a copy of semlock by another name is known, and KILL ends its command" {
 	cp "$SEMLOCK" semlock-static
 	for way in "" "-m ofd" "-m posix" "-m excl" "-m mkdir" "-m symlink"; do
 		fifos on
@@ -146,7 +146,7 @@ killed_after_the_limit() {
 	done
 }
 
-@test "a symbolic link: a semlock that is stopped when its command has ended is continued, to let go" {
+@test "symlink: a semlock stopped after its command is continued, to release" {
 	fifos on
 	mkdir crash
 	ln -s "${CRASHABLE_SEMLOCK:-$SOURCE/build/tests/semlock-crashable}" crash/semlock

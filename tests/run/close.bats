@@ -73,7 +73,7 @@ hold_with_stray() {
 	ready holder
 }
 
-@test "semlock killed, with -o and with -m posix: all that the command has started is gone before the next begins" {
+@test "semlock killed, -o or posix: all that it started ends before the next" {
 	for way in -o "-m posix" "-o --fcntl" "-o -m excl" "-o -m mkdir" "-o -m symlink"; do
 		# shellcheck disable=SC2086 # words
 		hold_with_stray $way
@@ -104,7 +104,7 @@ write_hopper() {
 	END
 }
 
-@test "semlock killed: processes that fork faster than semlock looks are gone before the next begins" {
+@test "semlock killed: processes that fork quickly are gone before the next" {
 	write_hopper
 	for way in -o "-m posix"; do
 		# shellcheck disable=SC2086 # words
@@ -118,7 +118,7 @@ write_hopper() {
 	done
 }
 
-@test "semlock killed: likewise when PIDs have begun anew, and those of older processes are higher" {
+@test "semlock killed: likewise after PIDs have wrapped around" {
 	without_leak_check
 	namespaces --pid --fork --mount-proc
 	write_hopper
@@ -142,7 +142,7 @@ write_hopper() {
 	[ -e alone ]
 }
 
-@test "the inner one of the two killed: the outer one ends the rest, and no other child of its own" {
+@test "inner semlock killed: the outer ends the rest, and no other child" {
 	for way in -o "-m posix"; do
 		fifos holder
 		# shellcheck disable=SC2086 # words
@@ -160,7 +160,7 @@ write_hopper() {
 	done
 }
 
-@test "the inner one killed: also what the command has started at once is ended, beside a job of the shell that was execed" {
+@test "inner semlock killed: what its command started ends, other jobs do not" {
 	for way in -o "-m posix"; do
 		# shellcheck disable=SC2086 # words
 		start holder sh -c 'sleep 1000 & echo $! >elder; exec "$@"' sh "$SEMLOCK" $way l \
@@ -196,7 +196,7 @@ write_hopper() {
 	ended waiter 143
 }
 
-@test "with -o the command runs in a PID namespace of its own, too, and dies with its semlock there" {
+@test "-o works in a PID namespace of its own; the command dies with semlock" {
 	namespaces --pid
 	without_leak_check
 	for way in -o "-m posix" "-o -m excl"; do

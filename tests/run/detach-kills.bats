@@ -15,32 +15,28 @@ prepare() {
 }
 tidy() { holds_tidy; }
 
-# entered LOCK: the next one enters it; $worst is the longest time that one took
+# entered LOCK: the next one enters it; $worst is the longest time that one took, and $best the shortest
 entered() {
 	local began took
 	began=$(date +%s%N)
 	expect_status 0 "$SEMLOCK" -w 60 "$1" true
 	took=$(($(date +%s%N) - began))
 	[ $took -le $worst ] || worst=$took
+	[ $took -ge "${best:=$took}" ] || best=$took
 }
 
-# prompt WHAT: the slowest entrance took a second at most; on a machine that is too busy for a plain one, and with the leak
-# check of a sanitizer at the end of each process, it is not judged.
+# prompt WHAT: one entrance took a second at most, where a start takes longer that much more.  A busy machine may be late;
+# a wait that has no reason comes each time.  With fifty, for a machine that does nothing else, each of them took that.
+# With the leak check of a sanitizer at the end of each process, it is not judged.
 prompt() {
+	local judged=$best
+	[ "$HOLD_KILLS" -lt 50 ] || judged=$worst
 	echo "# $1, $HOLD_KILLS times: the slowest next one was in after $((worst / 1000000)) ms" >&3
-	[ -n "${SANITIZED-}" ] || [ $worst -le $AT_MOST ] || [ "$(plain)" -gt $((AT_MOST / 5)) ] || complain "$1: $((worst / 1000000)) ms"
+	[ -n "${SANITIZED-}" ] || [ "$judged" -le "$(stretched $AT_MOST)" ] || complain "$1: $((judged / 1000000)) ms"
 }
 
-# plain: ns that a semlock of a free lock takes
-plain() {
-	local began
-	began=$(date +%s%N)
-	"$SEMLOCK" free true
-	echo $(($(date +%s%N) - began))
-}
-
-@test "PID is killed while the call waits: nothing is left, and the next one enters" {
-	local n worst=0
+@test "PID killed while the call waits: nothing left, and the next enters" {
+	local n worst=0 best=
 	for ((n = 0; n < HOLD_KILLS; n++)); do
 		hold_as holder$n l
 		new_owner
@@ -56,8 +52,8 @@ plain() {
 	prompt "PID killed, waiting"
 }
 
-@test "PID is killed between the taking and OK, and behind it: nothing is left, and the next one enters" {
-	local n point worst=0
+@test "PID killed around OK: nothing left, and the next enters" {
+	local n point worst=0 best=
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
 	for point in detach.taken detach.said; do
 		for ((n = 0; n < HOLD_KILLS; n++)); do
@@ -75,21 +71,21 @@ plain() {
 	prompt "PID killed, between the taking and OK"
 }
 
-@test "PID is killed while the lock is held: nothing is left, and the next one enters" {
-	local n worst=0
+@test "PID killed while the lock is held: nothing left, and the next enters" {
+	local n worst=0 best=
 	for ((n = 0; n < HOLD_KILLS; n++)); do
 		new_owner
 		hold l
 		kill_owner
 		entered l
 		eventually nothing_left
-		refused 76 "ended before" "$SEMLOCK" --release="$id" l
+		refused 76 "ended" "$SEMLOCK" --release="$id" l
 	done
 	prompt "PID killed, holding"
 }
 
-@test "PID is killed while the lock is released: nothing is left, and the next one enters" {
-	local n how worst=0
+@test "PID killed during the release: nothing left, and the next enters" {
+	local n how worst=0 best=
 	for ((n = 0; n < HOLD_KILLS; n++)); do
 		new_owner
 		hold l
@@ -105,15 +101,15 @@ plain() {
 	prompt "PID killed, releasing"
 }
 
-@test "a process of the hold is killed: --release is 76, the next one enters, and with PID's end nothing is left" {
-	local n which worst=0
+@test "if a process of the hold dies, --release gives 76, and the next enters" {
+	local n which worst=0 best=
 	for ((n = 0; n < HOLD_KILLS; n++)); do
 		for which in 1 2 3; do
 			new_owner
 			hold l
 			kill -KILL "$(processes_of_hold | cut -d' ' -f$which)"
 			entered l
-			refused 76 "ended before" "$SEMLOCK" --release="$id" l
+			refused 76 "ended" "$SEMLOCK" --release="$id" l
 			kill_owner
 			eventually nothing_left
 		done
@@ -126,7 +122,7 @@ overlaps() {
 	sort -g spans | awk '$1 < end && $3 != last { print last, "and", $3, "at", $1 } $2 > end { end = $2; last = $3 }'
 }
 
-@test "two agents, each of three calls; calls, PIDs and processes of holds are killed at random: no overlap, no lost release, no holder without PID" {
+@test "two agents, killed at random: no overlap, lost release or orphaned hold" {
 	local agent
 	for agent in 1 2; do
 		start agent$agent env SEMLOCK="$SEMLOCK" ROUNDS="$HOLD_ROUNDS" AGENT=$agent bash "$SOURCE/tests/lib/agent.bash"
@@ -137,11 +133,11 @@ overlaps() {
 	[ ! -s faults ] || complain "$(cat faults)"
 	[ "$(wc -l <rounds)" -eq $((2 * HOLD_ROUNDS)) ] || complain "$(wc -l <rounds) rounds"
 	grep -q ^released rounds || complain "no hold was ever released"
-	worst=0
+	worst=0 best=
 	entered l
 }
 
-@test "an overlap of two agents would be found, and two spans that touch are none" {
+@test "an overlap of two agents would be found; spans that touch are none" {
 	printf '%s\n' '1.0 2.0 1' '1.5 3.0 2' '3.1 3.2 1' >spans
 	[ "$(overlaps)" = "1 and 2 at 1.5" ] || complain "$(overlaps)"
 	printf '%s\n' '1.0 5.0 1' '1.5 2.0 1' '3.1 3.2 2' >spans

@@ -87,7 +87,7 @@ replaced() {
 	END
 }
 
-@test "a call that is stopped while the lock changes hands a thousand times is told OK all the same" {
+@test "a call stopped while the lock changes hands 1,000 times still gets OK" {
 	mkfifo in
 	replaced 1000 <in >said 3>&- 4>&- &
 	exec 8>in
@@ -105,7 +105,7 @@ replaced() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
-@test "the process that keeps the hold is stopped while the lock changes hands a thousand times: OK when it goes on" {
+@test "a keeper stopped while the lock changes hands 1,000 times: OK afterwards" {
 	mkfifo in
 	replaced 1000 <in >said 3>&- 4>&- &
 	exec 8>in
@@ -126,7 +126,7 @@ replaced() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
-@test "a call that stays stopped when its turn has come is passed: another one enters; and it says so then: 76" {
+@test "a call stopped past its turn is passed, and exits with 76 afterwards" {
 	busy_lock
 	stopped_call --hold="$owner" --detach --log=log
 	let_go
@@ -146,7 +146,7 @@ nothing_but_the_call() {
 	[ "$(pgrep -f -- "--hold=$owner --detach")" = "${PID[call]}" ]
 }
 
-@test "the same with a place that was to be kept: no place is left that nobody knows of" {
+@test "the same with a kept place: no place is left that nobody knows" {
 	busy_lock
 	stopped_call --hold="$owner" --detach --keep-place -w 60
 	let_go
@@ -168,7 +168,7 @@ stopped_before_its_time() {
 	complain "it was never stopped in time"
 }
 
-@test "a call whose time is up while it is stopped says WAITING when it goes on, and the place was kept" {
+@test "a call stopped past its time-out prints WAITING, and its place was kept" {
 	busy_lock
 	stopped_before_its_time
 	start later "$SEMLOCK" l touch ran
@@ -184,7 +184,7 @@ stopped_before_its_time() {
 	ended later 0
 }
 
-@test "a --resume that is stopped as its turn comes: the caller has the ID, and the lock is held; it says OK when it goes on" {
+@test "a --resume stopped at its turn leaves the lock held, and prints OK later" {
 	busy_lock
 	expect_status 1 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0 l
 	id=${out#WAITING id=}
@@ -198,7 +198,7 @@ stopped_before_its_time() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
-@test "a call that is killed while it is stopped leaves no lock and no place: waiting, at its turn, and after that has passed" {
+@test "a call killed while stopped leaves no lock and no place, at any stage" {
 	local when
 	for when in waiting turn passed; do
 		busy_lock
@@ -215,7 +215,7 @@ stopped_before_its_time() {
 	done
 }
 
-@test "a --resume that is killed while it is stopped leaves the place, and what it has come to, as it was" {
+@test "a --resume killed while stopped leaves its place, or its lock, unchanged" {
 	local id
 	busy_lock
 	expect_status 1 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0 l
@@ -232,7 +232,7 @@ stopped_before_its_time() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
-@test "PID that is killed while the call is stopped at its turn: nothing is left, and it says so when it goes on: 76" {
+@test "PID killed while the call is stopped at its turn: 76, nothing left" {
 	busy_lock
 	stopped_call --hold="$owner" --detach
 	its_turn
@@ -245,7 +245,7 @@ stopped_before_its_time() {
 	eventually nothing_left
 }
 
-@test "a hold that is released while its call is stopped at its turn: no OK, and 76" {
+@test "a hold released while its call is stopped at its turn: no OK, and 76" {
 	busy_lock
 	stopped_call --hold="$owner" --detach
 	its_turn

@@ -11,19 +11,7 @@ prepare() {
 	holds_prepare
 	new_owner
 }
-tidy() {
-	[ -z "${id-}" ] || kill -CONT "$(keeper)" 2>/dev/null || true
-	holds_tidy
-}
-
-# keeper, holder: the processes of hold $id
-keeper() {
-	echo "${id%%-*}"
-}
-
-holder() {
-	pgrep -P "$(keeper)"
-}
+tidy() { holds_tidy; }
 
 @test "taken in one call, released in another, whatever the method" {
 	for method in flock ofd posix excl link mkdir symlink rename; do
@@ -38,7 +26,7 @@ holder() {
 	done
 }
 
-@test "shared, a slot, several locks, a name, and a relative name from another directory" {
+@test "shared, a slot, several locks, a name, a relative name elsewhere" {
 	hold -s shared
 	expect_status 0 "$SEMLOCK" -n -s shared true
 	expect_status 1 "$SEMLOCK" -n shared true
@@ -60,7 +48,34 @@ holder() {
 	[ ! -e here ]
 }
 
-@test "a hold of several locks is one: each of them names it, and --release ends all" {
+@test "--release and --resume take the whole line that was printed" {
+	local line
+	hold -j 2 slots
+	line=$out
+	[ "$line" = "OK id=$id slot=0" ] || complain "$line"
+	expect_status 0 "$SEMLOCK" --resume="$line" slots
+	expect_out "$line"
+	expect_status 0 "$SEMLOCK" --release="$line" slots
+	expect_silent
+	hold -j 2 slots
+	echo "$out" >hold # as a script keeps it, and as read takes it apart
+	expect_status 0 "$SEMLOCK" --release "$(cat hold)" slots
+	hold -j 2 slots
+	read -r _ line <<<"$out"
+	expect_status 0 "$SEMLOCK" --release="$line" slots
+	hold -j 2 slots
+	expect_status 0 "$SEMLOCK" --release="$id slot=0" slots # id=${line#id=}
+	hold_lock l
+	capture sh -c '"$@"; exit $?' - "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0 l
+	[[ $out == "WAITING id="* ]] || complain "$out"
+	expect_status 0 "$SEMLOCK" --release="$out" l
+	for line in OK WAITING "OK " "OK slot=0" id= "id= x"; do
+		refused 64 "this is not the ID of a hold" "$SEMLOCK" --release="$line" l
+	done
+	let_go
+}
+
+@test "a hold of several locks is one: each names it, --release ends all" {
 	local name
 	: >other
 	for name in b a c ./c "$PWD/a"; do
@@ -73,7 +88,7 @@ holder() {
 	done
 }
 
-@test "nothing of the caller's stays open, and the hold is nobody's job: no session, directory or pipe" {
+@test "the hold keeps nothing of the caller's: descriptor, session, directory" {
 	local pid
 	# an end of input says that no process has the pipe open
 	"$SEMLOCK" --hold="$owner" --detach l 9>&1 2>&1 3>&- 4>&- | cat >said
@@ -118,7 +133,7 @@ asked() {
 	let_go
 }
 
-@test "a lock of the process itself outlives the caller's own descriptors of its file" {
+@test "a process lock outlives the caller's own descriptors of its file" {
 	local id
 	exec 8>>l
 	hold -m posix -f other l
@@ -129,7 +144,7 @@ asked() {
 	expect_status 0 "$SEMLOCK" -n -m posix l true
 }
 
-@test "a call without standard descriptors, under nohup, setsid, and at a terminal that is hung up" {
+@test "it works without standard descriptors, under nohup, after a hangup" {
 	local how
 	for how in '"$@" </dev/null >said 2>&1' '"$@" <&- >said 2>&-' 'nohup "$@" >said 2>&1' 'setsid -w "$@" >said'; do
 		rm -f said
@@ -177,10 +192,10 @@ asked() {
 	expect_free l
 }
 
-@test "it waits for its turn like any other, and the place ends with the call that is killed, or with PID" {
+@test "a call waits its turn; its place ends if the call or PID is killed" {
 	hold_lock l
 	start call "$SEMLOCK" --hold="$owner" --detach l
-	eventually grep -q OFDLCK /proc/locks
+	eventually grep -q 'POSIX .*WRITE' /proc/locks
 	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
 	kill -KILL "${PID[call]}"
 	ended call 137
@@ -211,7 +226,7 @@ asked() {
 		expect_status 0 "$SEMLOCK" -w 60 -m $method $method.lock true
 		# shellcheck disable=SC2086 # several words
 		gone $pids
-		refused 76 "ended before" "$SEMLOCK" --release="$id" $method.lock
+		refused 76 "ended" "$SEMLOCK" --release="$id" $method.lock
 	done
 }
 
@@ -219,19 +234,19 @@ asked() {
 	hold --run-timeout=0.2 l
 	expect_status 0 "$SEMLOCK" -w 60 l true
 	refused 76 "--run-timeout" "$SEMLOCK" --release="$id" l
-	refused 76 "ended before" "$SEMLOCK" --release="$id" l
+	refused 76 "ended" "$SEMLOCK" --release="$id" l
 	expect_status 0 "$PROBE" with-ignored TERM -- "$SEMLOCK" --hold --detach --run-timeout=0.2 l
 	expect_status 0 "$SEMLOCK" -w 60 l true
 }
 
-@test "a process of the hold that is killed is the end of it: --release is 76, and the next one enters" {
+@test "if a process of the hold is killed, the hold ends; --release gives 76" {
 	local which pid
 	for which in keeper holder placeholder; do
 		hold l
 		pid=$(if [ $which = placeholder ]; then pgrep -P "$(holder)"; else $which; fi)
 		kill -KILL "$pid"
 		expect_status 0 "$SEMLOCK" -w 60 l true
-		refused 76 "ended before" "$SEMLOCK" --release="$id" l
+		refused 76 "ended" "$SEMLOCK" --release="$id" l
 	done
 }
 
@@ -249,7 +264,7 @@ asked() {
 
 # A SIGCONT to a holder that is ending would leave a process that has just attached to it (ptrace) without its stop: the
 # leak check of AddressSanitizer would never end, nor that holder.
-@test "a holder is continued before it is told to end, not after: until then it has the lock, also if it was stopped" {
+@test "a stopped holder is continued before it ends, and holds until then" {
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
 	local pid
 	expect_status 0 env SEMLOCK_CRASH=detach.ending:stop "$CRASHABLE_SEMLOCK" --hold="$owner" --detach l
@@ -279,7 +294,7 @@ except BlockingIOError:
     print(len(calls), flush=True)
 time.sleep(600)'
 
-@test "a keeper that is stopped: --release waits ten seconds, 69, and says how it goes on; it releases then" {
+@test "a stopped keeper: --release fails with 69 after 10 s, and works later" {
 	hold l
 	kill -STOP "$(keeper)"
 	"$PROBE" state "$(keeper)" T
@@ -290,10 +305,10 @@ time.sleep(600)'
 	refused 69 "process $(keeper), which keeps it, does not answer" timeout 60 "$SEMLOCK" --release="$id" l
 	kill -CONT "$(keeper)"
 	expect_status 0 "$SEMLOCK" -w 60 l true
-	refused 76 "ended before" "$SEMLOCK" --release="$id" l
+	refused 76 "ended" "$SEMLOCK" --release="$id" l
 }
 
-@test "a lock whose directory was removed meanwhile is released by its ID, from within the directory, too" {
+@test "a lock whose directory was removed is released by ID, from within, too" {
 	local name
 	for name in d/l "$PWD/d/l" link/l ./d/../d/l; do
 		mkdir d
@@ -305,7 +320,7 @@ time.sleep(600)'
 		expect_status 0 "$SEMLOCK" --release="$id" "$name"
 		expect_silent
 		gone "$(keeper)"
-		refused 76 "ended before" "$SEMLOCK" --release="$id" "$name"
+		refused 76 "ended" "$SEMLOCK" --release="$id" "$name"
 	done
 	mkdir d
 	hold d/l
@@ -323,17 +338,17 @@ time.sleep(600)'
 	refused 76 "lost" "$SEMLOCK" --release="$id" l
 }
 
-@test "an ID that is none, of an ended hold, of another lock or another user: one line, and nothing is ended" {
+@test "a bad, ended, or foreign ID: one line, and no hold ends" {
 	hold l
 	expect_status 0 "$SEMLOCK" --release="$id" l
-	refused 76 "ended before" "$SEMLOCK" --release="$id" l
+	refused 76 "ended" "$SEMLOCK" --release="$id" l
 	hold l
 	for word in "" 1 "$owner" "${id%-*}" "$id-" "x$id" ../l; do
 		refused 64 "not the ID of a hold" "$SEMLOCK" --release="$word" l
 	done
 	: >other
 	refused 64 "another lock" "$SEMLOCK" --release="$id" other
-	refused 76 "ended before" "$SEMLOCK" --release="${id%-*}-00000000" l
+	refused 76 "ended" "$SEMLOCK" --release="${id%-*}-00000000" l
 	if [ "$(id -u)" -eq 0 ]; then
 		refused 77 "user 0" as_nobody "$SEMLOCK" --release="$id" /l
 	fi
@@ -341,7 +356,7 @@ time.sleep(600)'
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
-@test "from another network namespace, where its socket is not known: 69, and the hold goes on; another user's is 77" {
+@test "from another network namespace: 69, the hold goes on; other users: 77" {
 	namespaces --net
 	hold l
 	refused 69 "process $(keeper), which keeps it, is in another network namespace" unshare --net "$SEMLOCK" --release="$id" l
@@ -350,7 +365,7 @@ time.sleep(600)'
 		"$SEMLOCK" --release="$id" /l
 	expect_status 1 "$SEMLOCK" -n l true
 	expect_status 0 nsenter -t "$(keeper)" -n "$SEMLOCK" --release="$id" l
-	refused 76 "ended before" unshare --net "$SEMLOCK" --release="$id" l
+	refused 76 "ended" unshare --net "$SEMLOCK" --release="$id" l
 }
 
 @test "--who names PID and the ID, and --replace the call that releases it" {
@@ -366,7 +381,20 @@ time.sleep(600)'
 	eventually sh -c '"$0" --who --json l | grep -q "\"id\": null"' "$SEMLOCK"
 }
 
-@test "a command that shares the lock with such a hold is not ended in vain: 69, and both go on" {
+@test "the call that --who shows can be pasted, whatever the lock's name is" {
+	new_owner
+	for name in 'a;touch ran' "it's \$(touch ran)" 'two  words' plain; do
+		hold "$name"
+		capture "$SEMLOCK" --who "$name"
+		call=$(sed -n 's/^ *in the background: semlock //p' .out)
+		(eval "\"$SEMLOCK\" $call") || complain "$call" || return
+		expect_status 0 "$SEMLOCK" -n "$name" true
+		[ ! -e ran ] || complain "$call"
+	done
+	[[ $call == *" plain" ]]
+}
+
+@test "a command that shares the lock with such a hold is not ended: 69" {
 	local order
 	for order in "plain hold" "hold plain"; do
 		for which in $order; do
@@ -390,7 +418,7 @@ time.sleep(600)'
 
 @test "it says when it ends, or is refused" {
 	refused 64 "say when the hold ends" "$SEMLOCK" --hold --detach l
-	refused 64 "--detach goes with --hold" "$SEMLOCK" --detach l true
+	refused 64 "--detach requires --hold" "$SEMLOCK" --detach l true
 	refused 64 "--release" "$SEMLOCK" --release=1-2-3 -n l
 	refused 64 "no command" "$SEMLOCK" --release=1-2-3 l true
 	refused 64 "--release=ID LOCK" "$SEMLOCK" --release=1-2-3
@@ -429,7 +457,7 @@ logged() {
 	logged abandoned
 }
 
-@test "a PID that is semlock's own, for the shell has become it: 64, and nothing is held" {
+@test "a PID that is semlock's own after exec gives 64, and nothing is held" {
 	refused 64 "that is this semlock, which ends now" bash -c 'exec "$0" --hold=$$ --detach l' "$SEMLOCK"
 	expect_status 0 "$SEMLOCK" -n l true
 }
@@ -462,7 +490,7 @@ logged() {
 	eventually nothing_left
 }
 
-@test "below a directory whose name is too long for the release: 66, and nothing is held" {
+@test "below a directory with too long a name: 66, and nothing is held" {
 	local name
 	/usr/bin/python3 - "$SEMLOCK" "$owner" >said 2>&1 <<-'END'
 		import os, subprocess, sys
@@ -514,7 +542,7 @@ from_within() {
 	owner=$(cat owner) id=$(cat id)
 }
 
-@test "a process whose ancestor has the lock in the background does not wait for it: 64, with the ID; with -n and -w it is busy" {
+@test "a lock that an ancestor holds in the background gives 64 and its ID" {
 	local method lock
 	for method in flock ofd posix excl mkdir symlink; do
 		from_within "-m $method $method.lock" "sh -c '\"\$0\" -m $method $method.lock touch ran; exit \$?' \"\$0\""
@@ -541,7 +569,7 @@ from_within() {
 	[ "$status" -eq 0 ] && [ -e ran ] || complain "$status: $err"
 }
 
-@test "the hold of an ancestor is found also where a sandbox lets no process ask the kernel for sockets" {
+@test "an ancestor's hold is found even if a sandbox hides the kernel's sockets" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	from_within l 'timeout 60 strace -qq -o trace -e trace=socket,openat -e inject=socket:error=EAFNOSUPPORT:when=1 "$0" l touch ran'
@@ -549,7 +577,7 @@ from_within() {
 	grep -q 'AF_NETLINK.*INJECTED' trace || complain "$(cat trace)"
 }
 
-@test "what another process has, or a part of the lock, or a slot, is waited for" {
+@test "another process's lock, a part of it, or a slot is waited for" {
 	hold l
 	start waiter "$SEMLOCK" l true
 	eventually sh -c '"$0" --who l | grep -q "1 waiting"' "$SEMLOCK"
@@ -564,7 +592,7 @@ from_within() {
 	[ "$status" -eq 0 ] && [ -e part ] || complain "$status: $err"
 }
 
-@test "a keeper that is stopped, and another user's, delay a waiter by no more than a moment" {
+@test "a stopped keeper, or another user's, delays a waiter only for a moment" {
 	hold l
 	kill -STOP "$(keeper)"
 	hold_lock other
@@ -578,7 +606,7 @@ from_within() {
 
 # The number of the next process in this PID namespace can be chosen.  strace refuses process descriptors: the number and
 # the start tell the process then.
-@test "a process that has the number of the one that has ended is not taken for it: the hold ends" {
+@test "a process that got PID's number is not taken for it: the hold ends" {
 	namespaces --pid --fork --mount-proc
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
@@ -607,7 +635,7 @@ from_within() {
 	[ "$out" = $'ended\nlives\n76' ] || complain "$out" "$err"
 }
 
-@test "seen from outside of its PID namespace, no process of another number is named" {
+@test "from outside its PID namespace, no wrong process is named" {
 	namespaces --pid --fork --mount-proc
 	cat >inside <<-'END'
 		sleep infinity & owner=$!
@@ -619,7 +647,7 @@ from_within() {
 	eventually grep -q ^OK inside.out
 	expect_status 1 "$SEMLOCK" --who l
 	[[ $out == *" semlock --hold="* ]] || complain "$out"
-	refused 69 "a program has it by semlock --hold" "$SEMLOCK" --replace l touch ran
+	refused 69 "a program holds it with semlock --hold" "$SEMLOCK" --replace l touch ran
 	echo >over
 	ended inside 0
 }
@@ -656,7 +684,7 @@ from_within() {
 
 # Points: keeper, before the holder is there; taken, before OK is printed; said, OK is printed; acknowledged, the keeper has
 # heard that; held, the call has heard that; releasing; ending, before the holder is told; released.
-@test "killed between any two steps: no hold is left without a caller that knows, and the next one enters" {
+@test "killed between any two steps: no unknown hold, and the next enters" {
 	local point
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
 	for point in detach.keeper detach.taken detach.said detach.acknowledged; do
@@ -675,7 +703,7 @@ from_within() {
 	done
 }
 
-@test "many agents: calls, processes and holds are killed at random, and no two hold the lock at once" {
+@test "many agents, killed at random: no two hold the lock at once" {
 	starts_many
 	cat >agent <<-'END'
 		for round in 1 2 3 4 5; do

@@ -22,14 +22,11 @@ holds() {
 	ready "$name"
 }
 
-# The kernel tells semlock at once: milliseconds, and not a test's patience, so that a semlock that is not told is soon red.
-SOON=5
-
 # killed NAME: it is, and then semlock is gone, and its command if it has one
 killed() {
 	kill -KILL "${PID[$1]}"
-	"$PROBE" gone "$(cat "$1.pid")" $SOON
-	[ -z "${COMMAND[$1]-}" ] || "$PROBE" gone "${COMMAND[$1]}" $SOON
+	"$PROBE" gone "$(cat "$1.pid")"
+	[ -z "${COMMAND[$1]-}" ] || "$PROBE" gone "${COMMAND[$1]}"
 }
 
 @test "a holder: the command has ended, and the next one is in, in order" {
@@ -93,11 +90,11 @@ killed() {
 	child_of parent "$SEMLOCK" --die-with-parent l sh -c 'read -r _ <>never & echo $! >inner; wait'
 	eventually [ -s inner ]
 	killed parent
-	"$PROBE" gone "$(cat inner)" $SOON
+	"$PROBE" gone "$(cat inner)"
 	expect_free l
 }
 
-@test "a command that does not end by TERM gets KILL with --kill-after; a stopped one ends" {
+@test "a command that ignores TERM gets KILL with --kill-after; a stopped ends" {
 	mkfifo never
 	child_of parent "$SEMLOCK" --die-with-parent --kill-after .05 l sh -c 'trap "" TERM; : >ready; while :; do read -r _ <>never; done'
 	eventually [ -e ready ]
@@ -166,13 +163,13 @@ sys.exit(child.wait())'
 	ended waiter 0
 }
 
-@test "a parent that has ended before semlock could ask to be told: no command runs" {
+@test "a parent that ended before semlock could watch it: no command runs" {
 	SEMLOCK_CRASH=parent.noted:stop child_of parent "$CRASHABLE_SEMLOCK" --die-with-parent l touch ran
 	"$PROBE" state "$(cat parent.pid)" T
 	kill -KILL "${PID[parent]}"
 	ended parent 137
 	kill -CONT "$(cat parent.pid)"
-	"$PROBE" gone "$(cat parent.pid)" $SOON
+	"$PROBE" gone "$(cat parent.pid)"
 	[ ! -e ran ]
 }
 
@@ -190,7 +187,7 @@ while True:
 	mkfifo never
 	eventually [ -e ready ]
 	kill -KILL "$(cat middle)"
-	"$PROBE" gone "$(cat inner)" $SOON
+	"$PROBE" gone "$(cat inner)"
 	ended reaper 0
 	expect_free l
 	namespaces --pid --fork
@@ -199,10 +196,10 @@ while True:
 	next_line parent
 	killed_parent=${PID[parent]}
 	kill -KILL "$killed_parent"
-	expect_status 0 "$SEMLOCK" -w $SOON l true
+	expect_status 0 "$SEMLOCK" -w "$PATIENCE" l true
 }
 
-@test "as process 1 of a container: SIGCONT is no parent's end, for a command, its --min-hold, and a waiter" {
+@test "as process 1 of a container, SIGCONT does not count as a parent's end" {
 	namespaces --pid --fork
 	cat >inside <<-'END'
 		kill -CONT $PPID
@@ -293,7 +290,7 @@ while True:
 }
 
 # A shell that has ended by the time at which semlock asks for its parent: the file is written after that.
-@test "--die-with-parent=PID: a parent that has ended before semlock's first lines is noticed" {
+@test "--die-with-parent=PID: a parent that ended before the start is noticed" {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		sh -c '"$0" pause 30; :' "$PROBE" &
 		gone=$!
@@ -301,11 +298,11 @@ while True:
 		refused 143 "process has ended" "$SEMLOCK" --die-with-parent="$gone" l touch ran
 		sh -c '"$0" --die-with-parent=$$ l sleep 1000 >/dev/null 2>&1 & exit 0' "$SEMLOCK" 3>&- 4>&-
 	done
-	expect_status 0 "$SEMLOCK" -w $SOON l true
+	expect_status 0 "$SEMLOCK" -w "$PATIENCE" l true
 	[ ! -e ran ]
 }
 
-@test "--die-with-parent=PID: a process that has not started it, of a holder and a waiter, of each form" {
+@test "--die-with-parent=PID: an unrelated PID's end ends holder and waiter" {
 	for way in "" "-o" "-m excl" "--run-timeout 60"; do
 		sleep 1000 3>&- &
 		other=$!

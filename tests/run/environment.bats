@@ -50,7 +50,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_out 0027
 }
 
-@test "--mode gives a new lock file its permissions, umask aside, and leaves an old one" {
+@test "--mode sets a new lock file's permissions, and leaves an old one's" {
 	umask 077
 	expect_status 0 "$SEMLOCK" --mode 666 l true
 	[ "$(stat -c %a l)" = 666 ]
@@ -58,7 +58,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	[ "$(stat -c %a l)" = 666 ]
 }
 
-@test "under make(1), whose jobserver is on descriptors 3 and 4, a lock is on none of these" {
+@test "under make(1) a lock avoids the jobserver's descriptors 3 and 4" {
 	command -v make >/dev/null || skip "no make"
 	printf '%s\n' 'all: one two' 'one two:' "	'$SEMLOCK' -s a '$SEMLOCK' -s b \$\${MAKE_COMMAND:-make} -f inner" >outer
 	printf '%s\n' 'all: x y z' 'x y z:' '	@echo $@ >>ran' >inner
@@ -69,4 +69,16 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	MAKEFLAGS=x expect_status 0 "$SEMLOCK" a sh -c 'for fd in /proc/$$/fd/*; do [ ! $fd -ef a ] || echo ${fd##*/}; done'
 	[ "$out" -ge 10 ]
 	(ulimit -n 8 && MAKEFLAGS=x expect_status 0 "$SEMLOCK" a true)
+}
+
+@test "LISTEN_PID and WATCHDOG_PID name the command where they named semlock" {
+	for way in "" -F -o "-m posix" "-m excl" --run-timeout=60 --die-with-parent; do
+		# shellcheck disable=SC2086,SC2016 # words; for the shells
+		expect_status 0 sh -c 'LISTEN_PID=$$ WATCHDOG_PID=$$ exec "$@"' sh "$SEMLOCK" $way "l$way" \
+			sh -c 'echo $(($$ == LISTEN_PID)) $(($$ == WATCHDOG_PID)) $LISTEN_FDS'
+		expect_out "1 1" || complain "$way" || return
+	done
+	# shellcheck disable=SC2016 # for the shell
+	expect_status 0 env LISTEN_PID=1 WATCHDOG_PID=0 "$SEMLOCK" l sh -c 'echo $LISTEN_PID $WATCHDOG_PID'
+	expect_out "1 0"
 }

@@ -22,7 +22,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 @test "a command that is not there: 127, and it is named" {
 	refused 127 nosuch "$SEMLOCK" l nosuch
 	refused 127 ./nosuch "$SEMLOCK" l ./nosuch
-	refused 127 "a shell command stands behind -c" "$SEMLOCK" l 'echo a b'
+	refused 127 "a shell command must follow -c" "$SEMLOCK" l 'echo a b'
 	[[ $(! "$SEMLOCK" l nosuch 2>&1) != *-c* ]]
 	[[ $(! "$SEMLOCK" l 'no such' word 2>&1) != *-c* ]]
 	refused 127 /nosuch/x "$SEMLOCK" l /nosuch/x
@@ -105,7 +105,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_status 66 "$SEMLOCK" -n -E 0 /nonexist/x true
 }
 
-@test "where vfork shares no memory: a command that cannot be run, and one that ends as if" {
+@test "without a vfork that shares memory, exit statuses and errors are right" {
 	BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 	refused 127 "nosuch: cannot run: not found in PATH (LOCK was l, an empty file that was made just now)" "$BROKEN" --status-fd=6 l nosuch 6>events
 	[ "$(untimed <events)" = $'acquired\nnot-run ENOENT' ] || complain "$(cat events)"
@@ -120,7 +120,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_free l
 }
 
-@test "a lock call that fails: 71, and what failed before why; as flock, in flock(1)'s words" {
+@test "a failed lock call gives 71, the call and the reason, as flock, too" {
 	if under_valgrind; then skip "valgrind cannot work under strace"; fi
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"

@@ -27,14 +27,15 @@ works() {
 	expect_status 0 env -u SEMLOCK_CRASH "$SEMLOCK" -n -m "$1" l true
 	expect_status 0 "$CRASHABLE_SEMLOCK" -m "$1" l true
 	rm -f room ./*.up ./*.down ./*.out ./*.err
-	expect_status 0 "$PROBE" storm 80 8 "$CRASHABLE_SEMLOCK" -m "$1" l "$PROBE" inside room 20
-	expect_out "0 x 80"
-	expect_status 0 "$PROBE" verdict room 1600
+	often 80
+	expect_status 0 "$PROBE" storm "$often" 8 "$CRASHABLE_SEMLOCK" -m "$1" l "$PROBE" inside room 20
+	expect_out "0 x $often"
+	expect_status 0 "$PROBE" verdict room $((20 * often))
 	left=$(find . -mindepth 1 -maxdepth 1 -printf '%f\n' | grep -vxE 'bin|\.out|\.err|room' || true)
 	[ -z "$left" ] || [ "$left $1" = "l rename" ] || complain "left: $left"
 }
 
-@test "no O_TMPFILE, no /proc, no hard links, no renaming without replacing, not local" {
+@test "no O_TMPFILE, /proc, hard links or RENAME_NOREPLACE, and not local" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	for failing in "${FAILING[@]}"; do
 		export SEMLOCK_CRASH=$failing
@@ -57,7 +58,7 @@ works() {
 	done
 }
 
-@test "a taker that cannot flock its own lock file removes that file, and not another's in its place" {
+@test "a taker that cannot flock its own file removes it, and no other's" {
 	for other in none file; do
 		SEMLOCK_CRASH="lockdir.tmpfile:fail=95 plainfile.link:fail=1 publish.rename:fail=22 plainfile.empty:stop" \
 			start maker "$CRASHABLE_SEMLOCK" -m excl l true
@@ -72,7 +73,7 @@ works() {
 	done
 }
 
-@test "a taker whose own directory is removed before it has opened it leaves the one that has its name alone" {
+@test "a taker whose own directory is removed leaves a new one alone" {
 	for other in semlock script; do
 		SEMLOCK_CRASH="publish.rename:fail=22 mkdir.empty:stop" start maker "$CRASHABLE_SEMLOCK" -m mkdir l true
 		"$PROBE" state "${PID[maker]}" T
@@ -87,7 +88,7 @@ works() {
 	[ ! -e ran ]
 }
 
-@test "a taker that may not give its own lock file its mode says so, and removes that file" {
+@test "a taker that cannot set its file's mode reports it, and removes the file" {
 	local crashable=$CRASHABLE_SEMLOCK method
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
@@ -101,7 +102,7 @@ works() {
 	[ ! -e ran ]
 }
 
-@test "mkdir, on a disk so full that the directory cannot be renamed: the lock is released, and taken from a dead holder" {
+@test "mkdir on a full disk: a lock is released, and a dead one taken over" {
 	refusing ENOSPC renameat
 	expect_status 0 "$SEMLOCK" -m mkdir l test -d l
 	[ -z "$(find . -name 'l' -o -name '.l*')" ]
@@ -125,7 +126,7 @@ works() {
 	refused 66 "two lock files" "$SEMLOCK" -m rename l true
 }
 
-@test "rename where its file cannot be flocked: 69, no command runs, and --init leaves no file" {
+@test "rename where its file cannot be flocked fails with 69, leaves nothing" {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=rename.flock:fail=37
 	for options in "" -n "-w 5"; do
@@ -176,7 +177,7 @@ refusing() {
 	SEMLOCK=$PWD/refusing
 }
 
-@test "newer calls, and some older ones, are refused: each method excludes, waits, and lets go" {
+@test "without newer calls each method excludes, waits and releases" {
 	local whole=$SEMLOCK
 	"$SEMLOCK" -m rename --init token true
 	for error in ENOSYS EPERM; do
@@ -206,7 +207,7 @@ refusing() {
 	done
 }
 
-@test "where a queue cannot be made whole under its name, a waiter that makes it too late stands in line in it" {
+@test "a waiter that makes its queue too late joins the one that exists" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	local denied=(strace -D -qq -o trace -e inject=/^readlink:error=ENOENT -e)
@@ -225,7 +226,7 @@ refusing() {
 	ended late 0
 }
 
-@test "without process descriptors --toggle stops no process; a limit, a lost lock and --hold work" {
+@test "without pidfds --toggle stops nothing; limits and --hold work" {
 	mkfifo never
 	hold_as on l
 	for error in ENOSYS EPERM; do
@@ -242,7 +243,7 @@ refusing() {
 	[ ! -e ran ]
 }
 
-@test "without process descriptors all that a command has started ends with a killed semlock" {
+@test "without pidfds a killed semlock still ends all its command started" {
 	for error in ENOSYS EPERM; do
 		rm -f child
 		refusing $error pidfd_open,pidfd_send_signal
@@ -253,7 +254,7 @@ refusing() {
 	done
 }
 
-@test "where descriptors cannot be closed all at once, a helper has none of the caller's all the same" {
+@test "without close_range a helper inherits none of the caller's descriptors" {
 	mkdir helpers
 	printf '#!/bin/sh\nls -l /proc/$$/fd >fds\nexit 1\n' >helpers/semlock-locksmith-demo
 	chmod +x helpers/semlock-locksmith-demo
@@ -266,7 +267,7 @@ refusing() {
 	done
 }
 
-@test "where descriptors cannot be compared, semlock and its command are one holder" {
+@test "without kcmp semlock and its command count as one holder" {
 	hold_lock l
 	for error in ENOSYS EPERM; do
 		refusing $error kcmp
@@ -276,14 +277,14 @@ refusing() {
 	let_go
 }
 
-@test "where waitid is interrupted or refused, the command's end is seen, a signal is passed on, and the lock is free" {
+@test "without waitid the command's end is seen, and signals are passed on" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	under_valgrind && skip "valgrind cannot work under strace"
 	for way in "" -o "-m excl" "-m symlink" "--run-timeout 60"; do
 		for failure in EINTR:when=1 EINTR:when=2 EPERM ENOSYS; do
 			# shellcheck disable=SC2086 # words
-			expect_status 5 timeout 20 strace -f -qq -o /dev/null -e trace=waitid -e inject=waitid:error=$failure \
+			expect_status 5 timeout "$PATIENCE" strace -f -qq -o /dev/null -e trace=waitid -e inject=waitid:error=$failure \
 				"$SEMLOCK" $way l sh -c 'exit 5'
 			# shellcheck disable=SC2086 # words
 			expect_status 0 "$SEMLOCK" -n $way l true || complain "$way: $failure"
@@ -301,7 +302,7 @@ refusing() {
 	done
 }
 
-@test "where waitid is interrupted or refused, the loss of a lock is noticed, and its command told" {
+@test "without waitid a lost lock is noticed, and its command is signalled" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	under_valgrind && skip "valgrind cannot work under strace"
@@ -318,7 +319,7 @@ refusing() {
 	done
 }
 
-@test "without OFD locks there are no tickets, and no queue is left in shared memory" {
+@test "without OFD locks there are no tickets, and no queue in shared memory" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	hold_lock l

@@ -4,20 +4,20 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 load ../lib/group-kill
 
-@test "KILL to the group, without an option and with a lock made of files: what still runs still holds the lock" {
+@test "KILL to the group, no option or lock of files: what lives holds the lock" {
 	keeps_with_group "" l
 	keeps_with_group "-m excl" -m excl x
 	keeps_with_group "-m mkdir" -m mkdir d
 }
 
-@test "KILL to the group, with -o and posix: nothing runs on, and the lock is free" {
+@test "KILL to the group, with -o and posix: nothing runs, the lock is free" {
 	ends_with_group "-o" l
 	ends_with_group "-m posix" -m posix p
 	ends_with_group "-o -m excl" -m excl x
 	ends_with_group "-o --fcntl" --fcntl l
 }
 
-@test "KILL to the group, with a limit or a parent: nothing runs on, and the lock is free" {
+@test "KILL to the group, with a limit or parent: nothing runs, lock is free" {
 	ends_with_group "--die-with-parent" l
 	ends_with_group "--run-timeout=2h" l
 	ends_with_group "--die-with-parent --run-timeout=2h --kill-after=10" l
@@ -42,7 +42,7 @@ not_in_group() {
 	! pgrep -g "$1" >/dev/null
 }
 
-@test "killed by their names together, the two leave the command to the kernel's rule" {
+@test "both semlocks killed by PID: the command lives on, and keeps the lock" {
 	hold_as plain --run-timeout=2h l
 	inner=$(pgrep -P "${PID[plain]}")
 	kill -STOP "${PID[plain]}" # else it might see the other one's end before its own
@@ -82,7 +82,7 @@ counted() {
 	[ -e up ] && [ -s count ]
 }
 
-@test "TERM by timeout(1), which goes to the group: the command counts two at most, in any form" {
+@test "TERM by timeout(1) to the group: the command counts two at most" {
 	write_counter
 	for ((i = 0; i < (GROUP_KILLS + 1) / 2; i++)); do
 		for way in "" -o "-m posix" "-m excl" "--run-timeout 60" "--die-with-parent"; do
@@ -104,11 +104,20 @@ counted() {
 # are two.  What the command gets is in the file log; WINCH comes behind all of it.
 write_leader() {
 	cat >leader <<-'END'
+		# Without processes: what is sent has to be sent within a second.
 		logged() {
-			until [ "$(grep -c "$1" log)" -ge "$2" ]; do sleep .01; done
+			local line count=0
+			until [ $count -ge "$2" ]; do
+				read -r -t .01 _ <>never
+				count=0
+				while read -r line; do
+					case $line in *"$1"*) count=$((count + 1)) ;; esac
+				done <log
+			done
 		}
-		rm -f log down
-		mkfifo down
+		rm -f log down never
+		mkfifo down never
+		: >log
 		case $order in *inner*) two=yes ;; *) two= ;; esac
 		"$SEMLOCK" $way "l$way" ${two:+"$SEMLOCK" k} "$PROBE" signals - down >log &
 		logged ready 1
@@ -118,7 +127,7 @@ write_leader() {
 		set -- $order
 		kill -TERM "${!1}"
 		logged TERM 1
-		sleep "$pause"
+		read -r -t "$pause" _ <>never
 		kill -TERM "$command"
 		logged TERM 2
 		for name in "${@:2}"; do kill -TERM "${!name}"; done
@@ -149,7 +158,7 @@ counts_two() {
 	[ "$(grep -c TERM log)" -eq 2 ] || complain "$way, $order: $(cat log)"
 }
 
-@test "TERM by a parent that leads the group, which lost its processor in between: the command counts two at most" {
+@test "TERM by a group's delayed leader: the command counts two at most" {
 	write_leader
 	order="outer outer"
 	for way in "" -o "-m excl" --die-with-parent "--run-timeout 60"; do counts_two; done
@@ -158,7 +167,7 @@ counts_two() {
 	[ "$(grep -c TERM log)" -eq 3 ] || complain "$(cat log)"
 }
 
-@test "TERM by such a parent, to two semlocks one in the other: the command counts two at most" {
+@test "TERM by such a leader to nested semlocks: two at most" {
 	write_leader
 	for order in "outer inner outer" "inner outer outer"; do counts_two; done
 }
@@ -198,7 +207,7 @@ limited() {
 	[ -e daemon ]
 }
 
-@test "--run-timeout ends a daemon of the command, by TERM, and by KILL one that ignores it; then the lock is free" {
+@test "--run-timeout ends the command's daemon, by TERM or KILL; lock is free" {
 	write_daemon
 	for way in "" "-o" "-m excl" "--kill-after .2"; do
 		# shellcheck disable=SC2086 # words
@@ -224,7 +233,7 @@ limited() {
 	[ -e alone ]
 }
 
-@test "a daemon of a command that ends in time is left alone, and keeps the lock" {
+@test "a daemon of a command that ends in time lives, and keeps the lock" {
 	write_daemon
 	expect_status 0 "$SEMLOCK" --run-timeout 60 l /usr/bin/python3 daemon.py
 	eventually [ -e daemon ]
@@ -233,7 +242,7 @@ limited() {
 	"$PROBE" until-free l
 }
 
-@test "in a process group that no shell watches, the command's end hangs up no stopped process of it" {
+@test "the command's end hangs up no stopped process of an unwatched group" {
 	mkfifo go
 	cat >job <<-'END'
 		sleep 1000 &

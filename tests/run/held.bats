@@ -33,7 +33,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_status 0 "$SEMLOCK" -j 3 l "$SEMLOCK" --held -j 3 l
 }
 
-@test "-s: a shared lock is enough, and an exclusive one; of all the bytes that are asked for" {
+@test "-s: a shared or exclusive lock is enough, if it has all bytes asked for" {
 	for method in flock ofd; do
 		expect_status 1 "$SEMLOCK" --held -s -m $method l
 		expect_status 0 "$SEMLOCK" -s -m $method l "$SEMLOCK" --held -s -m $method l
@@ -56,7 +56,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 		echo "\$*"
 	END
 	chmod 755 script
-	run timeout 20 ./script
+	run timeout "$PATIENCE" ./script
 	[ "$status" -eq 0 ]
 	[ "$output" = again ]
 }

@@ -43,21 +43,7 @@ waiting() {
 	eventually sh -c '"$0" --who "$1" | grep -q "$2 waiting"' "$SEMLOCK" "$1" "$2"
 }
 
-keeper() {
-	echo "${id%%-*}"
-}
-
-holder() {
-	pgrep -P "$(keeper)"
-}
-
-# gone PID...: none of them is left
-gone() {
-	local pid
-	for pid; do "$PROBE" gone "$pid"; done
-}
-
-@test "a time-out keeps the place, and a later call waits on: every kernel lock, and those made of files" {
+@test "a time-out keeps the place, and a later call waits on, for each method" {
 	local method options
 	for method in flock ofd posix excl link mkdir symlink rename; do
 		options="-m $method"
@@ -82,7 +68,7 @@ gone() {
 	done
 }
 
-@test "a lock that is free is taken, with a time-out of nothing too, and -E is the status of a place that is kept" {
+@test "a free lock is taken, also with -w 0; a kept place exits with -E" {
 	expect_status 0 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0 l
 	[[ $out == "OK id="* ]] || complain "it said '$out'"
 	id=${out#OK id=}
@@ -92,7 +78,7 @@ gone() {
 	expect_status 0 "$SEMLOCK" --release="$id" l
 }
 
-@test "a slot, a shared lock, several locks, a name, and a relative name from another directory" {
+@test "a slot, shared, several locks, a name, a relative name elsewhere" {
 	start all "$SEMLOCK" -f b -f s -f j a sleep infinity
 	eventually sh -c '! "$0" -n a true' "$SEMLOCK"
 	place -s s && shared=$id
@@ -115,7 +101,7 @@ gone() {
 	expect_status 0 "$SEMLOCK" -n b true
 }
 
-@test "the place is there before the caller's own output has an end: nothing of the caller's stays open" {
+@test "the place exists before the caller's output ends, and keeps none of it" {
 	local pid
 	hold_lock l
 	"$SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 l 9>&1 2>&1 3>&- 4>&- | cat >said
@@ -138,7 +124,7 @@ gone() {
 	let_go
 }
 
-@test "a place that comes to its turn holds, with nobody to resume it, until the end of PID" {
+@test "a place that gets its turn holds the lock until PID ends" {
 	local pids method
 	for method in flock excl; do
 		start other sleep infinity
@@ -162,7 +148,7 @@ gone() {
 	done
 }
 
-@test "PID that is killed while its place waits leaves nothing, and the others go on" {
+@test "PID killed while its place waits: nothing left, and the others go on" {
 	start other sleep infinity
 	hold_lock l
 	expect_status 1 "$SEMLOCK" --hold="${PID[other]}" --detach --keep-place -w 0 l
@@ -197,7 +183,7 @@ gone() {
 	[[ $err == *"--run-timeout"* ]] || complain "it said '$err'"
 }
 
-@test "--release of a place that only waits is 0, and says that nothing was held; who waits there is told: 76" {
+@test "--release of a waiting place is 0; a call that waits there gets 76" {
 	hold_lock l
 	place l
 	resume_in_background l
@@ -211,13 +197,13 @@ gone() {
 	place l
 	expect_status 0 "$SEMLOCK" -q --release="$id" l
 	expect_silent
-	refused 76 "ended before" "$SEMLOCK" --release="$id" l
+	refused 76 "ended" "$SEMLOCK" --release="$id" l
 	waiting l 0
 	let_go
 	expect_free l
 }
 
-@test "of two that resume one place at once, one waits, and the other is told so: 69" {
+@test "of two calls that resume one place, one waits and the other gets 69" {
 	local calls
 	hold_lock l
 	place l
@@ -264,7 +250,7 @@ gone() {
 	expect_free l
 }
 
-@test "WAITING that cannot be printed: 71, and no place; with --resume the place stays" {
+@test "if WAITING cannot be printed: 71, no place; with --resume it stays" {
 	hold_lock l
 	expect_status 71 sh -c '"$0" --hold="$1" --detach --keep-place -w 0.1 l >/dev/full' "$SEMLOCK" "$owner"
 	waiting l 0
@@ -279,7 +265,7 @@ gone() {
 
 # Points: waited, before WAITING is printed; placed, it is printed; acknowledged, the keeper has heard that; held, the call
 # has heard that.
-@test "killed between any two steps of a time-out: no place is left that nobody knows of" {
+@test "killed at any step of a time-out: no place is left that nobody knows" {
 	local point
 	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
 	hold_lock l
@@ -291,7 +277,7 @@ gone() {
 	expect_free l
 }
 
-@test "a process of a place that is killed is the end of it, and the next one enters" {
+@test "a killed process of a place ends the place, and the next enters" {
 	local which
 	hold_lock l
 	start later "$SEMLOCK" l touch ran
@@ -307,7 +293,7 @@ gone() {
 	ended later 0
 }
 
-@test "an ID that is none, or another lock's, or another user's: one line, and the place stays" {
+@test "a bad ID, or another lock's or user's: one line, and the place stays" {
 	local word
 	hold_lock l
 	place l
@@ -316,7 +302,7 @@ gone() {
 	done
 	: >other
 	refused 64 "another lock" "$SEMLOCK" --resume="$id" other
-	refused 76 "ended before" "$SEMLOCK" --resume="${id%-*}-00000000" l
+	refused 76 "ended" "$SEMLOCK" --resume="${id%-*}-00000000" l
 	if [ "$(id -u)" -eq 0 ]; then
 		refused 77 "user 0" as_nobody "$SEMLOCK" --resume="$id" /l
 	fi
@@ -326,17 +312,17 @@ gone() {
 }
 
 @test "a place has to be asked for with --detach and -w" {
-	refused 64 "--keep-place goes with" "$SEMLOCK" --keep-place -w 1 l true
+	refused 64 "--keep-place requires" "$SEMLOCK" --keep-place -w 1 l true
 	refused 64 "how long" "$SEMLOCK" --hold=1 --detach --keep-place l
-	refused 64 "neither -n nor --replace" "$SEMLOCK" --hold=1 --detach --keep-place -w 1 -n l
-	refused 64 "neither -n nor --replace" "$SEMLOCK" --hold=1 --detach --keep-place -w 1 --replace l
-	refused 64 "nothing else" "$SEMLOCK" --resume=1-2-3 -s l
+	refused 64 "-n or --replace" "$SEMLOCK" --hold=1 --detach --keep-place -w 1 -n l
+	refused 64 "-n or --replace" "$SEMLOCK" --hold=1 --detach --keep-place -w 1 --replace l
+	refused 64 "only with -w" "$SEMLOCK" --resume=1-2-3 -s l
 	refused 64 "no command" "$SEMLOCK" --resume=1-2-3 l true
 	refused 64 "--resume=ID LOCK" "$SEMLOCK" --resume=1-2-3
 	[ ! -e l ]
 }
 
-@test "a full queue is 1 without a place, and a lock that this process has inherited is refused, not waited for" {
+@test "a full queue gives 1 and no place; an inherited lock is refused" {
 	hold_lock l
 	place l
 	expect_status 1 "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 --queue-max=1 l
@@ -348,7 +334,7 @@ gone() {
 	exec 8>&-
 }
 
-@test "-v and --status-fd say that the time is up, of the first call and of --resume" {
+@test "-v and --status-fd report the time-out of the first call and --resume" {
 	hold_lock l
 	capture "$SEMLOCK" --hold="$owner" --detach --keep-place -w 0.1 -v --status-fd=1 l
 	[ "$status" -eq 1 ]
@@ -362,7 +348,7 @@ gone() {
 	let_go
 }
 
-@test "twenty wait, ten of them in kept places, some resumed twice: they are served in the order of their first calls" {
+@test "twenty waiters, ten in kept places, are served in order of first calls" {
 	local i
 	starts_many
 	export SEMLOCK owner

@@ -31,7 +31,7 @@ logs() {
 	[ "$(wc -l <log)" -eq 2 ]
 }
 
-@test "what came of it: a signal, busy, a time limit, replaced, not run, an error" {
+@test "outcomes: a signal, busy, a time limit, replaced, not run, an error" {
 	expect_status 143 "$SEMLOCK" --log=log l sh -c 'kill -TERM $$'
 	logs .outcome "signal 15"
 	hold_lock --log=log l
@@ -70,7 +70,7 @@ logs() {
 }
 
 # The log's descriptor gets the lowest number that is free.
-@test "a descriptor that the caller has closed is not the log: nothing is locked, 65" {
+@test "a descriptor that the caller closed is not the log: 65, nothing locked" {
 	# shellcheck disable=SC2016 # by the shell that has closed it
 	expect_status 65 bash -c 'exec 3>&-; "$0" --log=log -n --fd=3 touch ran' "$SEMLOCK"
 	[[ $err == *"descriptor 3: this descriptor is not open"* ]] || complain "$err"
@@ -103,7 +103,7 @@ logs() {
 	logs .outcome "exit 0"
 }
 
-@test "200 runs at once: 200 whole lines, and what they held adds up to less than the time that has passed" {
+@test "200 runs at once: 200 whole lines, whose times add up to no overlap" {
 	starts_many
 	local began=${EPOCHREALTIME/[.,]/} i
 	for i in {1..200}; do
@@ -131,7 +131,7 @@ logs() {
 	[[ $err == *"--log pipe: cannot open"* ]]
 }
 
-@test "the command does not inherit the log, which has words of commands: it is made for its user alone" {
+@test "the command does not inherit the log, which only its user can read" {
 	(umask 0 && "$SEMLOCK" --log=log l sh -c 'ls -l /proc/self/fd' >fds)
 	[ "$(stat -c %a log)" = 600 ]
 	if grep log fds; then false; fi
@@ -193,7 +193,7 @@ logs() {
 	exec 7>&-
 }
 
-@test "replaced is said only of --replace: not of a limit of an outer semlock, nor of a program of that name" {
+@test "replaced is logged only for --replace, not for an outer limit" {
 	mkfifo never
 	capture "$SEMLOCK" --run-timeout .3 outer sh -c '"$0" --log=log l sh -c ": >ran; read -r _ <>never"; :' "$SEMLOCK"
 	eventually [ -s log ]
@@ -259,4 +259,47 @@ logs() {
 	[ $((size * $(wc -l <log))) -eq "$(stat -c %s log)" ] || complain "half a line:" "$(cat log)"
 	expect_status 0 "$SEMLOCK" --log=log l true
 	jq -es . log >/dev/null || complain "$(cat log)"
+}
+
+# rotated HOW: the log of a run is moved away in its midst, and HOW makes another one.
+rotated() {
+	rm -f ./*.up ./*.down log log.1
+	hold_lock --log=log l
+	mv log log.1
+	"$@"
+	let_go holder
+	[ ! -s log.1 ] || complain "the line is in the file that was moved" || return
+	logs .outcome "exit 0"
+	[ "$(wc -l <log)" -eq 1 ]
+}
+
+@test "a log that is rotated while a run lasts: the line is in the new file" {
+	: >log.new
+	rotated mv log.new log
+	rotated true
+	[ "$(stat -c %a log)" = 600 ]
+	rotated ln -s elsewhere log # as at the start, a link of the caller's own is followed
+	[ -s elsewhere ]
+}
+
+# waits_or_ended PID: it has no child any more, and does not run
+waits_or_ended() {
+	[ -e "/proc/$1" ] || return 0
+	[ -z "$(cat "/proc/$1/task/$1/children")" ] && grep -q '^State:.[SZ]' "/proc/$1/status"
+}
+
+# At log.half a part of a line is in the file, and is about to be cut away.
+@test "a line that another run writes is not cut away with half of one" {
+	long=$(printf '%400s' '') # two lines are more than 1024 bytes
+	expect_status 0 "$SEMLOCK" --log=log l true "$long"
+	start half bash -c 'ulimit -f 1; exec "$@"' bash env SEMLOCK_CRASH=log.half:stop "$CRASHABLE_SEMLOCK" --log=log l true "$long"
+	"$PROBE" state "${PID[half]}" T
+	start whole "$SEMLOCK" --log=log m touch ran
+	eventually [ -e ran ]
+	eventually waits_or_ended "${PID[whole]}"
+	kill -CONT "${PID[half]}"
+	ended whole 0
+	ended half 0
+	logs .lock m
+	jq -es 'length == 2' log >/dev/null || complain "$(cat log)"
 }

@@ -57,7 +57,7 @@ held_briefly() {
 	eventually held_briefly
 }
 
-@test "the status is the command's, and a command that takes longer is not waited for" {
+@test "the status is the command's; a command that takes longer ends at once" {
 	held_for --min-hold=.3 l sh -c 'exit 7'
 	[ "$status" -eq 7 ]
 	[ "$held" -ge 300 ]
@@ -74,7 +74,7 @@ held_briefly() {
 }
 
 @test "a command that is not there is no reason to keep others from theirs" {
-	expect_status 127 timeout 30 "$SEMLOCK" --min-hold=1h l nosuch
+	expect_status 127 timeout "$PATIENCE" "$SEMLOCK" --min-hold=1h l nosuch
 }
 
 # waits_on: the command has ended, and the lock is still held
@@ -151,7 +151,7 @@ has_ended() {
 	[ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"
 }
 
-@test "semlock is the holder once the command has ended: --who names it, and --replace and --toggle end its wait" {
+@test "semlock holds the lock after its command: --who, --replace know it" {
 	"$SEMLOCK" --init -m rename rename true
 	for method in flock excl link mkdir symlink rename; do
 		lock=(-m "$method" "$method")

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 # --note: why a lock is held, or waited for, as others are told it.
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
+load ../lib/demo
 
 prepare() {
-	mkdir helpers
-	ln -s "$SOURCE/contrib/locksmith-demo" helpers/semlock-locksmith-demo
-	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
+	demo_helpers
 	URL=demo://$PWD/on-server
 }
 
@@ -15,7 +14,7 @@ notes() {
 	jq -c "[.[0].$1[].note]" .out
 }
 
-@test "--who has the note of the holder, in the table and in JSON, whatever the method" {
+@test "--who shows the holder's note, as a table and JSON, for each method" {
 	local method lock
 	for method in flock ofd posix excl link mkdir symlink rename demo; do
 		set -- -m $method $method.lock
@@ -40,7 +39,7 @@ notes() {
 	if grep note .out; then complain "a note of nobody's"; fi
 }
 
-@test "a waiter's note, each holder's of several, and a hold's; without LOCK as well" {
+@test "notes of a waiter, of several holders and of a hold; without LOCK, too" {
 	hold_as one -j 2 --note="the first" l
 	hold_as two --note="the second" -j 2 l
 	queue_as waiter --note="it waits" -j 2 l
@@ -56,36 +55,36 @@ notes() {
 	expect_status 0 "$SEMLOCK" --release="$id" h
 }
 
-@test "a refusal, a time-out and the messages of a wait have the note of the holder" {
+@test "a refusal, a time-out and a wait's messages show the holder's note" {
 	hold_lock --note="until Monday" l
 	capture "$SEMLOCK" -n -v l true
-	[[ $err =~ \ since\ [^\ ]+:\ until\ Monday$ ]] || complain "$err"
+	[[ $err =~ \ since\ [^\ ]+,\ [0-9]+\ s,\ \"until\ Monday\"\;\ semlock\ --who\ l\ says\ more$ ]] || complain "$err"
 	capture "$SEMLOCK" -w .2 -v l true
-	[[ $err =~ :\ until\ Monday\;\ the\ time\ is\ up ]] || complain "$err"
+	[[ $err =~ ,\ \"until\ Monday\"\;\ the\ time\ is\ up ]] || complain "$err"
 	start waiter "$SEMLOCK" -v l true
-	eventually grep -q 'waiting: held by .*: until Monday; 1st of 1$' waiter.err
+	eventually grep -q 'waiting: held by .*, "until Monday"; 1st of 1; ' waiter.err
 	kill -TERM "${PID[waiter]}"
 	ended waiter 143
 	capture "$SEMLOCK" --hold=$$ --detach -n -v l
-	[[ $err == *": until Monday" ]] || complain "$err"
+	[[ $err == *', "until Monday"; '* ]] || complain "$err"
 }
 
-@test "on a terminal the line of the wait has it, and keeps the place where the terminal is narrow" {
+@test "the line of a wait shows it, and keeps the place on a narrow terminal" {
 	hold_lock --note="a note that is longer than the line of any terminal has room for, as far as these tests know it" l
 	TERM=xterm start waiter "$PROBE" pty "$SEMLOCK" l true
-	eventually grep -q ": a n[^;]*\.\.\.; 1st of 1" waiter.out
+	eventually grep -q "held by .*; 1st of 1" waiter.out
 	let_go
 	ended waiter 0
 }
 
-@test "at most 200 bytes are shown, none of them a control character, and no half of a letter" {
+@test "200 bytes at most are shown, without control characters or cut letters" {
 	local long evil=$'\e]0;title\a\n\x7f\xc2\x9b31m\xff\xe2\x80\xae'
 	long=$(printf 'ä%.0s' {1..150})
 	hold_lock --note="$evil" l
 	expect_status 1 "$SEMLOCK" --who l
 	grep -qx '     note: ?\]0;title????31m??' .out || complain "$(cat -v .out)"
 	capture "$SEMLOCK" -n -v l true
-	[[ $err == *": ?]0;title????31m??" ]] || complain "$(cat -v .err)"
+	[[ $err == *', "?]0;title????31m??"; '* ]] || complain "$(cat -v .err)"
 	let_go
 	hold_as long --note="$long" l
 	expect_status 1 "$SEMLOCK" --who --json l
@@ -98,7 +97,7 @@ notes() {
 	[[ $(jq -r '.[0].holders[0].note' .out) == ää*ä... ]] || complain "$out"
 }
 
-@test "what is no note of semlock's is none: the command's own words, and quotes on a server" {
+@test "what is not semlock's note is none: a command's own words, or quotes" {
 	mkfifo never
 	start other "$SEMLOCK" l sh -c 'echo ready; read -r _ <>never' --note=mine
 	eventually grep -q ready other.out

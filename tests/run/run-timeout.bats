@@ -44,7 +44,7 @@ came_before_the_end() {
 	done
 }
 
-@test "a command that ignores TERM gets KILL after --kill-after: 137, as with timeout(1)" {
+@test "a command that ignores TERM gets KILL after --kill-after: 137" {
 	mkfifo never
 	overdue 137 --kill-after .1 l sh -c 'trap "" TERM; : >came; read -r _ <>never'
 	expect_free l
@@ -133,7 +133,7 @@ waits_longer() {
 	with_room waits_longer
 }
 
-@test "a command that ends just when the time is up: its status or 124, and never a hang" {
+@test "a command that ends just at its limit: its status or 124, never a hang" {
 	for _ in $(seq 20); do
 		capture "$SEMLOCK" --run-timeout .02 l sleep .02
 		[ "$status" -eq 0 ] || [ "$status" -eq 124 ] || complain "status $status"

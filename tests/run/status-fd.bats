@@ -77,7 +77,7 @@ came_in_time() {
 	ended other 143
 }
 
-@test "stopped, one for each: those that share the lock, and a command whose semlock did not obey" {
+@test "stopped, once for each holder, and for a command whose semlock disobeys" {
 	hold_as one -s l
 	hold_as two -s l
 	expect_status 0 "$SEMLOCK" -v --status-fd 7 --replace l true 7>.events
@@ -106,7 +106,7 @@ came_in_time() {
 	exec 8>&-
 }
 
-@test "the line comes when it happens, and the command does not inherit the descriptor" {
+@test "lines come as events happen; the command does not inherit the descriptor" {
 	mkfifo events
 	fifos one
 	exec 7<>events
@@ -191,12 +191,24 @@ with_status() {
 	[ "$(untimed <.out)" = $'acquired\nfailed 71' ] || complain "$out"
 }
 
+@test "a waiter that a later one supersedes" {
+	hold_lock l
+	start first "$SEMLOCK" --supersede --status-fd 7 l true 7>first.events
+	"$PROBE" blocked "${PID[first]}"
+	start last "$SEMLOCK" --supersede l true
+	ended first 1
+	events=$(untimed <first.events)
+	[ "$events" = "superseded" ] || complain "$events"
+	let_go
+	ended last 0
+}
+
 @test "every line that the manual has comes in these tests, and no other" {
 	awk '/^\.SH "?STATUS LINES/ { inside = 1; next } /^\.SH/ { inside = 0 }
 		inside && /^\.TP/ { getline; sub(/\\-/, "-", $2); sub(/"/, "", $2); print $2 }' "$SOURCE/man/semlock-scripting.7" | sort -u >manual
 	[ -s manual ]
-	grep -oE '(says|with_status [0-9]+) "[^"]*"|acquired.nfailed|= "?[a-z-]+,.*|"(nested|lost)[^"]*"' "$BATS_TEST_FILENAME" |
-		grep -oE '\b(acquired|busy|exit|failed|lost|nested|not-run|run-timeout|signal|stopped|timeout)\b' | sort -u >here
+	grep -oE '(says|with_status [0-9]+) "[^"]*"|acquired.nfailed|= "?[a-z-]+,.*|"(nested|lost|superseded)[^"]*"' "$BATS_TEST_FILENAME" |
+		grep -oE '\b(acquired|busy|exit|failed|lost|nested|not-run|run-timeout|signal|stopped|superseded|timeout)\b' | sort -u >here
 	diff manual here
 	grep -ohE 'status_fd_event\("[a-z-]+|\[ENDED_[A-Z_]+\] = "[a-z-]+|\[BUSY_[A-Z]+\] = \{"[a-z]+' "$SOURCE"/src/{run,preempt}/*.c |
 		grep -oE '"[a-z-]+' | tr -d '"' | grep -vx toggled | sort -u >source

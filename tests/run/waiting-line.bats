@@ -48,20 +48,34 @@ shown() {
 	eventually grep -q "$1" waiter.out || complain "$(cat -v waiter.out)"
 }
 
-# until_of BEGAN SECONDS: the line showed the time of day SECONDS after BEGAN, or a little later
+# until_of BEGAN SECONDS: the line showed the time of day SECONDS after a moment between BEGAN and now
 until_of() {
-	local began=$1 at
-	for at in "$began" $((began + 1)) $((began + 2)); do
-		grep -qF "; until $(date -d "@$((at + $2))" +%T)" .shown && return
+	local at time shown
+	shown=$(tr -d '\0' <.shown)
+	for ((at = $1; at <= EPOCHSECONDS; at++)); do
+		printf -v time '%(%T)T' $((at + $2))
+		[[ $shown != *"; until $time"* ]] || return 0
 	done
 	complain "$(cat -v .shown)"
+}
+
+# timed_on_terminal ARGS...: semlock -w SECONDS ARGS waits in vain on a terminal, which shows until when.  The slower the
+# machine draws that line, the longer semlock waits.
+timed_on_terminal() {
+	local seconds began
+	for seconds in 2 8 32; do
+		began=$EPOCHSECONDS
+		terminal -w $seconds "$@" </dev/null
+		if until_of "$began" $seconds; then return; fi
+	done
+	return 1
 }
 
 drawn() {
 	tr '\r' '\n' <"$1" | grep -c "semlock: $2: held by"
 }
 
-@test "as soon as it waits there is one line: holder, since when, place; and it is gone at the end" {
+@test "a waiter shows holder, time and place at once, in a line erased later" {
 	hold_lock l
 	on_terminal l true
 	shown "semlock: l: held by ${COMMAND[holder]} (probe hold .*; 1st of 1"
@@ -72,12 +86,10 @@ drawn() {
 	[ "$(tr -cd '\n' <.shown | wc -c)" -eq 0 ]
 }
 
-@test "until when it waits at most, and at its end the holder that still has the lock" {
+@test "the line shows the end of the wait, and then who still holds the lock" {
 	hold_lock l
-	began=$(date +%s)
-	terminal -w 2 l true </dev/null
+	timed_on_terminal l true
 	[ "$status" -eq 1 ]
-	until_of "$began" 2
 	case $(at_the_end) in
 	"semlock: l: held by ${COMMAND[holder]} (probe hold holder.up holder.down) since "*"; the time is up"*) ;;
 	*) complain "$(cat -v .shown)" ;;
@@ -97,9 +109,9 @@ drawn() {
 	fifos never
 	! read -r -t 3 <>never.up || complain never
 	[ "$(wc -l <calls)" -eq "$(wc -l <before)" ] || complain "$(cat calls)"
+	[ "$(drawn waiter.out l)" -eq 1 ] || complain "$(cat -v waiter.out)"
 	let_go
 	ended waiter 0
-	[ "$(drawn waiter.out l)" -eq 1 ] || complain "$(cat -v waiter.out)"
 }
 
 @test "when the queue moves, the line says so" {
@@ -134,7 +146,7 @@ drawn() {
 	let_go
 }
 
-@test "a waiter that shows the line keeps its place: later ones are served later" {
+@test "a waiter that shows the line keeps its place before later ones" {
 	hold_lock l
 	TERM=xterm start first "$PROBE" pty "$SEMLOCK" l sh -c 'echo first >>order'
 	inode=$(stat -c %i l)
@@ -187,9 +199,7 @@ drawn() {
 		[ $method != rename ] || "$SEMLOCK" -m rename --init l true
 		hold_lock -m $method l
 		queue_as one -m $method l
-		began=$(date +%s)
-		terminal -m $method -w 2 l true </dev/null
-		until_of "$began" 2
+		timed_on_terminal -m $method l true
 		grep -q "held by ${COMMAND[holder]} (probe.*; 2nd of 2; until" .shown || complain "$method: $(cat -v .shown)"
 		case $(at_the_end) in
 		"semlock: l: held by ${COMMAND[holder]} "*"; the time is up"*) ;;
@@ -202,7 +212,7 @@ drawn() {
 	done
 }
 
-@test "a lock made of files: a key ends the wait, no trace on the terminal, and the command never runs" {
+@test "lock of files: a key ends the wait without a trace, and nothing runs" {
 	for method in excl mkdir symlink; do
 		hold_lock -m $method l
 		printf 'expect held by\nsend ^C\n' >script
@@ -217,7 +227,7 @@ drawn() {
 }
 
 # The command starts while the line is shown, and showing the line blocks signals.
-@test "after a wait on a terminal, the command finds its signals as semlock found them" {
+@test "after a wait on a terminal, the command's signals are as at the start" {
 	for way in "" "-m excl" "-m mkdir" "-m symlink"; do
 		# shellcheck disable=SC2086
 		hold_lock $way l
@@ -275,11 +285,11 @@ waits_with_words() {
 @test "-v in a pipe: a line at once, and one when the wait was in vain" {
 	hold_lock l
 	with_room waits_with_words
-	holder="held by ${COMMAND[holder]} (probe hold holder.up holder.down) since [0-2][0-9]:[0-5][0-9]:[0-6][0-9]"
-	sed -n 1p .err | grep -qx "semlock: l: waiting: $holder; 1st of 1; until [0-9:]*"
-	sed -n 2p .err | grep -qx "semlock: l: $holder; the time is up"
+	holder="held by ${COMMAND[holder]} (probe hold holder.up holder.down) since [0-2][0-9]:[0-5][0-9]:[0-6][0-9], [0-9]* s" more="; semlock --who l says more"
+	sed -n 1p .err | grep -qx "semlock: l: waiting: $holder; 1st of 1; until [0-9:]*$more"
+	sed -n 2p .err | grep -qx "semlock: l: $holder; the time is up$more"
 	expect_status 1 "$SEMLOCK" -v -n l true
-	grep -qx "semlock: l: $holder" .err
+	grep -qx "semlock: l: $holder$more" .err
 	let_go
 }
 
@@ -287,58 +297,80 @@ waits_with_words() {
 	fifos shell
 	start shell bash -c 'exec 8>l; "$0" 8; "$1" hold shell.up shell.down; :' "$SEMLOCK" "$PROBE"
 	ready shell
+	# A refusal has 50 ms of processor time to find a holder that only its descriptor tells, which a slow machine needs
+	# for a part of the processes.  A wait goes on looking.
+	start waiter "$SEMLOCK" -v l true
+	eventually grep -q "held by ${PID[shell]} (bash -c .*, started [0-9:]*, [0-9]* s ago)" waiter.err || complain "$(cat waiter.err)"
 	expect_status 1 "$SEMLOCK" -v -n l true
-	grep -q "held by ${PID[shell]} (bash -c .*, started [0-9:]*)" .err
+	[[ $err =~ "held by ${PID[shell]} (bash -c ".*", started "[0-9:]*", "[0-9]*" s ago)" || $err == *"was not looked for in all processes; semlock --who l says more" ]] ||
+		complain "$err"
 	let_go shell
+	ended waiter 0
 }
 
 @test "several holders are counted" {
 	hold_as one -s l
 	hold_as two -s l
-	expect_status 1 "$SEMLOCK" -v -n l true
-	grep -q "held by .* and 1 more" .err
+	start waiter "$SEMLOCK" -v l true # a refusal may be too brief to find both
+	eventually grep -q "held by .* and 1 more" waiter.err
 	let_go one
 	let_go two
+	ended waiter 0
 }
 
 descriptor_waits() {
 	two_lines bash -c 'exec 8>l; exec "$0" -v -w "$1"ms 8' "$SEMLOCK" "$room"
 }
 
+# descriptor_shown: the line of a wait for a descriptor was there before its time was up
+descriptor_shown() {
+	TERM=xterm "$PROBE" pty bash -c 'exec 8>l; exec "$0" -w "$1"ms 8' "$SEMLOCK" "$room" >.shown </dev/null 3>&- 4>&- ||
+		[ $? -eq 1 ] || return
+	tr '\r' '\n' <.shown | grep -q "^semlock: descriptor 8: held by ${COMMAND[holder]} "
+}
+
+# held_shown: a semlock on a terminal of no kind has said in its time by what the lock is held
+held_shown() {
+	# shellcheck disable=SC2086 # words
+	env $kind "$PROBE" pty "$SEMLOCK" -w "${room}ms" l true >.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ] || return
+	grep -q "held by" .shown
+}
+
 @test "a descriptor: on a terminal, in a pipe, and on a terminal of no kind" {
 	hold_lock l
-	TERM=xterm "$PROBE" pty bash -c 'exec 8>l; exec "$0" -w .3 8' "$SEMLOCK" >.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ]
-	tr '\r' '\n' <.shown | grep -q "^semlock: descriptor 8: held by ${COMMAND[holder]} " || complain "$(cat -v .shown)"
+	with_room descriptor_shown || complain "$(cat -v .shown)"
 	with_room descriptor_waits
 	sed -n 1p .err | grep -q "^semlock: descriptor 8 ($PWD/l): waiting: held by ${COMMAND[holder]} " || complain "$err"
 	for kind in "-u TERM" TERM=; do
-		# shellcheck disable=SC2086 # words
-		env $kind "$PROBE" pty "$SEMLOCK" -w .3 l true >.shown </dev/null 3>&- 4>&- || [ $? -eq 1 ]
+		with_room held_shown
 		[ "$(tr -cd '\r' <.shown | wc -c)" -eq 0 ] || complain "$kind: $(cat -v .shown)"
-		grep -q "held by" .shown
 	done
 	let_go
 }
 
-@test "-v: a log file gets the holder and the place at once, and again after 10 seconds, but not before" {
+@test "-v: a log file gets holder and place at once, and again after 10 s" {
 	hold_lock l
+	began=${EPOCHREALTIME/[.,]/}
 	start waiter "$SEMLOCK" -v -w 60 l true
 	eventually grep -q "^semlock: l: waiting: held by ${COMMAND[holder]} .*; 1st of 1; until " waiter.err
-	"$PROBE" pause 1000
-	[ "$(grep -c waiting: waiter.err)" -eq 1 ]
 	eventually two_messages
+	[ $((${EPOCHREALTIME/[.,]/} - began)) -ge 9500000 ] || complain "before 10 seconds have passed: $(cat waiter.err)"
 	let_go
 	ended waiter 0
-	[ "$(grep -c waiting: waiter.err)" -eq 2 ]
 }
 
 two_messages() {
-	[ "$(grep -c waiting: waiter.err)" -eq 2 ]
+	[ "$(grep -c waiting: waiter.err)" -ge 2 ]
+}
+
+# named_at_the_end: the wait was long enough to find the holder
+named_at_the_end() {
+	expect_status 1 "$SEMLOCK" -v -w "${room}ms" l true || return
+	[[ ${err##*$'\n'} == "semlock: l: held by ${COMMAND[holder]} "*"; the time is up; semlock --who l says more" ]]
 }
 
 @test "-v: with -w the last line names the holder that was waited for" {
 	hold_lock l
-	expect_status 1 "$SEMLOCK" -v -w .05 l true
-	[[ $(tail -n1 .err) == "semlock: l: held by ${COMMAND[holder]} "*"; the time is up" ]] || complain "$err"
+	with_room named_at_the_end || complain "$err"
 	let_go
 }

@@ -25,11 +25,11 @@ bool __real_lockfile_current(const struct lock *lock);
 bool __real_lockdir_same(const struct file_lock *file, const char *name, int fd);
 int __real_flock(int fd, int operation);
 enum outcome __real_attempt_deserted(struct lock *lock, const struct checks *checks,
-    struct queue *queue, enum life *life, struct error *error);
+    struct queue *queue, bool *sleeper, struct error *error);
 bool __wrap_lockfile_current(const struct lock *lock);
 bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd);
 enum outcome __wrap_attempt_deserted(struct lock *lock, const struct checks *checks,
-    struct queue *queue, enum life *life, struct error *error);
+    struct queue *queue, bool *sleeper, struct error *error);
 int __wrap_flock(int fd, int operation);
 pid_t __wrap_vfork(void);
 
@@ -61,11 +61,11 @@ bool __wrap_lockdir_same(const struct file_lock *file, const char *name, int fd)
 }
 
 enum outcome __wrap_attempt_deserted(struct lock *lock, const struct checks *checks,
-    struct queue *queue, enum life *life, struct error *error)
+    struct queue *queue, bool *sleeper, struct error *error)
 {
 	if (!broken("obedient"))
-		return __real_attempt_deserted(lock, checks, queue, life, error);
-	*life = LIFE_HOLDER;
+		return __real_attempt_deserted(lock, checks, queue, sleeper, error);
+	*sleeper = false;
 	return BUSY;
 }
 

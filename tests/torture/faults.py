@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """faults.py SEMLOCK TORTURE [--each | --places] [--sample=N] [--seed=N] [--only=WORD] [--error=NAME] [--call=NAME]
-          [--jobs=N] [--verbose]
+          [--jobs=N] [--for-ever] [--verbose]
 
 Every system call of semlock from the request to the release fails once, with every error it can have:
-strace(1) counts the calls of a run without errors, and then injects one error after the other
-into the binary as it is installed.  In each run it must hold that
+strace(1) counts the calls of a run without errors; then inject (tests/lib/inject.c) has one after the other fail
+in the binary as it is installed.  In each run it must hold that
   - the command runs only while the lock is held, as the command itself can see;
   - semlock ends, within seconds, with a status that the manual has;
   - if the command did not run, that status is not 0, and one line says why;
@@ -13,6 +13,9 @@ into the binary as it is installed.  In each run it must hold that
   - the lock is free afterwards, and no file and no process is left.
 --each: every system call fails with EINTR, EPERM and ENOSYS, whether or not it can have that error, as a sandbox
 refuses calls; in all processes that semlock forks, up to the command; but for NOT_INJECTED.
+--for-ever: from the Nth on, each call fails for ever, in the same processes, with the errors of FOR_EVER that it can
+have: what fails twice must be no hang and no busy loop.  No run takes longer than its own limit and a second, or uses
+more than a tenth of a processor while it waits.  N: the first eight, 16, 32, and so on.
 --places: one error of each kind (KINDS) for each call stack of a call, in the scenarios of each method,
 and once in those that run no command; not each error at every call of every scenario.
 (Needs a SEMLOCK with its symbols, and an strace with -k.)
@@ -21,9 +24,11 @@ and once in those that run no command; not each error at every call of every sce
 Ends with 1 if a condition did not hold, and prints how to repeat that run by hand.
 """
 import ctypes
+import errno
 import os
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -34,6 +39,7 @@ sys.dont_write_bytecode = True
 from faults_scenarios import FILES, HANG, KERNEL, Room, leave_stale, scenarios
 
 STATUSES = {0, 1, 65, 66, 69, 71, 73, 76, 77, 126, 127}
+LONG = 1  # seconds that a run waits for its turn, for the processor time of that
 QUICK, PATIENCE = 0.06, 3  # seconds: until semlock surely waits; the same while strace records stacks
 
 OPEN = "EACCES EPERM EMFILE ENFILE ENOMEM ENOSPC EROFS EIO ELOOP ENAMETOOLONG EDQUOT EINTR"
@@ -63,6 +69,8 @@ ERRORS = {
     "poll": "EINTR ENOMEM", "ppoll": "EINTR ENOMEM", "dup": "EMFILE", "dup2": "EMFILE",
     "dup3": "EMFILE", "kill": "EPERM",
 }
+FOR_EVER = "EPERM ENOSYS EINVAL ENOMEM EMFILE EIO"
+SANDBOX = "EPERM ENOSYS"   # any call can have them
 EACH = "EINTR EPERM ENOSYS"  # what a signal, a sandbox and an old kernel make of any call
 # Calls that --each leaves alone, and why.
 NOT_INJECTED = {
@@ -81,6 +89,11 @@ NOT_INJECTED = {
     "getpid": NEVER_FAILS, "gettid": NEVER_FAILS, "getppid": NEVER_FAILS, "umask": NEVER_FAILS,
     "getuid": NEVER_FAILS, "geteuid": NEVER_FAILS, "getgid": NEVER_FAILS, "getegid": NEVER_FAILS,
 }
+SLOWNESS = max(1, int(os.environ.get("SLOWNESS", "1")))
+# Seconds beyond its own limit that a run may take when a call fails for ever: on a machine that runs other tests beside,
+# only one that hangs is found.
+SLACK = SLOWNESS * int(os.environ.get("FAULTS_SLACK", "1"))
+START = .25 * SLOWNESS   # seconds of processor time that the processes of a run take to start
 # Errors that a caller treats alike.
 KINDS = ("EACCES EPERM EROFS", "EMFILE ENFILE ENOMEM EAGAIN", "ENOSPC EDQUOT", "ENOSYS EOPNOTSUPP EINVAL",
          "EIO EBADF EBUSY EMLINK E2BIG")
@@ -95,7 +108,8 @@ def one_of_each(errors):
 
 
 def calm():
-    """Resets signals that this process, in the background of a shell, may ignore."""
+    """Resets signals that this process, in the background of a shell, may ignore, and semlock with it.  (Here, and not in
+    each child: subprocess can then start that by vfork(2).)"""
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
 
@@ -133,13 +147,8 @@ def run(room, strace, argv, torture, waiting=QUICK, limit=HANG):
     """Returns semlock's status; None: semlock hung."""
     give = {}
     if room.fds:
-        def place():
-            calm()
-            os.dup2(room.fds[0], 20)
-        give = {"pass_fds": [20], "preexec_fn": place}
         os.dup2(room.fds[0], 20)
-    else:
-        give = {"preexec_fn": calm}
+        give = {"pass_fds": [20]}
     began = time.monotonic()
     # --hold takes no input that is at its end already: its input ends when it has said OK.
     holds = "--hold" in room.scenario.args
@@ -170,11 +179,14 @@ def of_call(room, status):
     return room.scenario.ends if ended else status
 
 
+NUMBERS = {}  # of the system calls that have been seen
+
+
 class Call:
     """A system call in a trace; STACK: the functions of the program that led to the call."""
 
-    def __init__(self, pid, name, rest):
-        self.pid, self.name, self.rest, self.stack = pid, name, rest, ()
+    def __init__(self, pid, number, name, rest):
+        self.pid, self.number, self.name, self.rest, self.stack = pid, int(number), name, rest, ()
 
     def within(self, function):
         return any(frame.startswith(function + "+") for frame in self.stack)
@@ -186,17 +198,18 @@ def traced(scenario, semlock, torture, places, each):
     trace = room.path + ".trace"
     try:
         # (strace needs a millisecond for a line with its stack: leave frequent calls out.)
-        strace = ["strace", "-f", "-qq", "-e", "trace=!rt_sigreturn", "-e", "signal=none", "-o", trace]
+        strace = ["strace", "-n", "-f", "-qq", "-e", "trace=!rt_sigreturn", "-e", "signal=none", "-o", trace]
         strace += ["-k"] * places + ["-b", "execve"] * each + scenario.always()
+        # On a busy machine, strace has not come to the wait when QUICK is over.
         status = run(room, strace, scenario.argv(semlock, torture, room), torture,
-                     *((PATIENCE, 20 * HANG) if places else (QUICK, HANG)))
+                     *((PATIENCE, 20 * HANG) if places else (LONG, HANG)))
         if of_call(room, status) != scenario.ends:
             sys.exit(f"{scenario.name}: without any fault it ends with {status}: {room.read('said')}")
         calls = []
         with open(trace) as file:
             for line in file:
                 frame = re.match(r" > (.*)\((.*)\) \[0x[0-9a-f]+\]$", line)
-                call = re.match(r"(\d+) +([a-z_0-9]+)\((.*)$", line)
+                call = re.match(r"(\d+) +\[ *(\d+)\] ([a-z_0-9]+)\((.*)$", line)
                 if call:
                     calls.append(Call(*call.groups()))
                 elif frame and calls and frame[1] == semlock:
@@ -222,6 +235,7 @@ def started(calls, places):
 def calls_of(scenario, semlock, torture, places, each):
     """(name, its number among calls of that name, stack) of all calls from main() on; EACH: in any of the processes."""
     calls = traced(scenario, semlock, torture, places, each)
+    NUMBERS.update((call.name, call.number) for call in calls)
     start = started(calls, places)
     if start is None:
         sys.exit(f"{semlock}: its symbols are gone, or strace has no -k")
@@ -246,6 +260,17 @@ def calls_of(scenario, semlock, torture, places, each):
         if name == "execve":
             done.add(call.pid)   # from here on the process runs the command
     return sorted(set(found)) if each else found
+
+
+def thinned(calls):
+    """Of the calls of a name the first eight, and of the others each whose place is a power of two: --who makes a
+    thousand of one kind, and that the last ones fail is no other case."""
+    places, some = {}, []
+    for name, number, stack in calls:
+        places[name] = place = places.get(name, 0) + 1
+        if place <= 8 or place & (place - 1) == 0:
+            some.append((name, number, stack))
+    return some
 
 
 READS = ("openat", "read", "pread64", "fstat", "newfstatat", "readlinkat", "statfs", "fstatfs")
@@ -283,6 +308,34 @@ def on_names(scenario, call):
         "openat", "linkat", "symlinkat", "renameat2", "renameat", "mkdirat", "unlinkat", "pwrite64", "ftruncate")
 
 
+def judge_for_ever(scenario, room, status, call, took, used):
+    """Yields the broken conditions where the call CALL has failed for ever.  TOOK, USED: seconds by the clock, and of
+    processor time."""
+    ran, said = room.read("ran"), room.read("said")
+    if status is None or took > scenario.limit(LONG) + SLACK:
+        yield f"it took {took:.1f} s"
+    if used > took / 10 + START:
+        yield f"it used {used:.1f} s of processor time in {took:.1f} s"
+    if status is None:
+        return
+    told = scenario.then and status == 76
+    if scenario.runs and "FREE" in ran and not told:
+        yield "the command ran without the lock"
+    if ran.count("\n") > 1:
+        yield "the command ran more than once"
+    if scenario.before == "held" and ran:
+        yield "the command ran while another held the lock"
+    status = of_call(room, status)
+    if status not in (*STATUSES, scenario.ends):
+        yield f"status {status}"
+    if scenario.runs and status == 0 and not ran:
+        yield "status 0, and the command did not run"
+    # a lock made of files that cannot be read, or whose holder cannot be asked for, is taken for held: 1, in silence
+    held = status == 1 and scenario.method in FILES
+    if status not in (0, scenario.ends) and not held and not ran and not said and call != "write":
+        yield f"status {status}, and nothing says why"
+
+
 def judge_look(scenario, status, ran, said):
     """Yields the broken conditions of --who: a failure to look must be reported."""
     if ran:
@@ -304,10 +357,11 @@ def judge(scenario, room, status, call, error, torture):
     if scenario.looks:
         yield from judge_look(scenario, status, ran, said)
         return
+    told = scenario.then and status == 76  # OK was printed, and could not be confirmed: the call says so
     status = of_call(room, status)
     if (taken_for_held(scenario, status, call) or said_to_be_busy(status, call, error)) and not ran:
         return
-    if "FREE" in ran and not (scenario.silent and call == "poll" and error != "EINTR"):  # the hold ends: --release is 76
+    if "FREE" in ran and not told and not (scenario.silent and call == "poll" and error != "EINTR"):  # the hold ends: --release is 76
         yield "the command ran without the lock"
     if ran.count("\n") > 1:
         yield "the command ran more than once"
@@ -374,25 +428,67 @@ def afterwards(room, scenario, semlock):
         yield f"left: {room.left()}"
 
 
+def used_by_children():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def inject_for_ever(scenario, call, number, error, semlock, torture):
+    room = Room(scenario, semlock)
+    faulty = [os.path.dirname(torture) + "/../inject", "until-exec", f"{NUMBERS[call]}={getattr(errno, error)}@{number}+", "--"]
+    try:
+        began, used = time.monotonic(), used_by_children()
+        status = run(room, faulty, scenario.argv(semlock, torture, room), torture, LONG,
+                     scenario.limit(LONG) + 9 * SLOWNESS + SLACK)
+        took = time.monotonic() - began
+        wrong = list(judge_for_ever(scenario, room, status, call, took, used_by_children() - used))
+        room.let_go()
+        room.end_owner()
+        for pid in room.processes_left(2 * SLOWNESS):
+            with open(f"/proc/{pid}/cmdline") as file:
+                wrong.append(f"left: process {pid}, {file.read()!r}")
+            os.kill(pid, signal.SIGKILL)
+        for fd in room.fds:
+            os.close(fd)
+        room.fds = []
+    finally:
+        room.close()
+    return report(scenario, call, number, error, wrong, faulty + scenario.argv(semlock, torture))
+
+
+def report(scenario, call, number, error, wrong, argv):
+    for text in wrong:
+        print(f"{scenario.name}: {call} {number}, {error}: {text}")
+    if wrong:
+        print("\t" + " ".join(argv), flush=True)
+    return not wrong
+
+
 def inject(scenario, call, number, error, semlock, torture, each):
     room = Room(scenario, semlock)
-    strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call},fstatfs",
-              "-e", f"inject={call}:error={error}:when={number}"] + scenario.always()
+    reach = "first"
     if scenario.child or each:
-        strace[1:1] = ["-f"] + ["-b", "execve"] * (call != "execve")  # no error in the command's own calls
+        reach = "all" if call == "execve" else "until-exec"  # no error in the command's own calls
+    faulty = [os.path.dirname(torture) + "/../inject", reach, f"{NUMBERS[call]}={getattr(errno, error)}@{number}"]
+    if scenario.far and "fstatfs" in NUMBERS:
+        faulty.append(f"{NUMBERS['fstatfs']}={errno.ENOSYS}")
+    faulty.append("--")
     try:
-        status = run(room, strace, scenario.argv(semlock, torture, room), torture)
+        status = run(room, faulty, scenario.argv(semlock, torture, room), torture)
         wrong = list(judge(scenario, room, status, call, error, torture))
         if scenario.before in ("hold", "place"):
             wrong += end_of_hold(room, scenario, status, torture)
         wrong += afterwards(room, scenario, semlock)
     finally:
         room.close()
-    for text in wrong:
-        print(f"{scenario.name}: {call} {number}, {error}: {text}")
-    if wrong:
-        print("\t" + " ".join(strace + scenario.argv(semlock, torture)), flush=True)
-    return not wrong
+    return report(scenario, call, number, error, wrong, faulty + scenario.argv(semlock, torture))
+
+
+def errors_of(call, options):
+    """The errors with which CALL is to fail."""
+    if options["for-ever"]:
+        return [error for error in FOR_EVER.split() if error in SANDBOX.split() + ERRORS.get(call, "").split()]
+    return EACH.split() if options["each"] else ERRORS[call].split()
 
 
 def cases_of(scenario, known, options, semlock, torture):
@@ -400,10 +496,12 @@ def cases_of(scenario, known, options, semlock, torture):
     places, each = bool(options["places"]), bool(options["each"])
     cases = []
     calls = calls_of(scenario, semlock, torture, places, each)
+    if options["for-ever"]:
+        calls = thinned(calls)
     for call, number, stack in calls:
         place = (scenario.method if scenario.runs else "", call, stack)
         if not places or place not in known:
-            errors = EACH.split() if each else ERRORS[call].split()
+            errors = errors_of(call, options)
             cases += [(scenario, call, number, error) for error in (one_of_each(errors) if places else errors)
                       if options["error"] in ("", error) and (not options["call"] or call in options["call"].split(","))]
         known.add(place)
@@ -417,10 +515,15 @@ def part_of(chosen, draw, options, semlock, torture):
     sample, known, cases, done, bad = int(options["sample"]), set(), [], 0, 0
 
     def inject_all(some):
+        if options["for-ever"]:
+            return sum(not inject_for_ever(*case, semlock, torture) for case in some)
         return sum(not inject(*case, semlock, torture, bool(options["each"])) for case in some)
 
     for scenario in chosen:
         found = cases_of(scenario, known, options, semlock, torture)
+        for _ in range(2):  # a waiter may have found the lock free, on a busy machine
+            if options["call"] and not found:
+                found = cases_of(scenario, known, options, semlock, torture)
         cases += found
         if not sample:
             done, bad = done + len(found), bad + inject_all(found)
@@ -437,17 +540,20 @@ def inherit_orphans():
 
 
 def main():
-    options = {"places": "", "each": "", "sample": 0, "seed": 1, "only": "", "error": "", "call": "", "jobs": 1, "verbose": ""}
+    options = {"places": "", "each": "", "for-ever": "", "sample": 0, "seed": 1, "only": "", "error": "", "call": "", "jobs": 1, "verbose": ""}
     words = []
     for word in sys.argv[1:]:
-        match = re.fullmatch(r"--(places|each|sample|seed|only|error|call|jobs|verbose)=?(.*)", word)
+        match = re.fullmatch(r"--(places|each|for-ever|sample|seed|only|error|call|jobs|verbose)=?(.*)", word)
         if match:
             options[match[1]] = match[2] or "1"
         else:
             words.append(word)
+    if options["for-ever"]:
+        options["each"] = "1"
     if len(words) != 2 or (options["places"] and options["each"]):
         sys.exit(__doc__)
     semlock, torture = map(os.path.abspath, words)
+    calm()
     draw, sample, jobs = random.Random(int(options["seed"])), int(options["sample"]), int(options["jobs"])
     chosen = [scenario for scenario in scenarios() if options["only"] in scenario.name]
     if sample:

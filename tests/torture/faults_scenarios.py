@@ -45,6 +45,17 @@ class Scenario:
             command = ["sh", "-c", '"$@"; >lasts; exec sleep 1000', "-"] + command
         return [semlock, "-m", self.method, *(word.format(**known) for word in self.args), "lock", *command]
 
+    def limit(self, waiting):
+        """The seconds that a run takes at most by its own doing: WAITING until it gets the lock, where it waits."""
+        limits = [waiting if self.before == "wait" else 0]
+        if "-w" in self.args:
+            limits.append(float(self.args[self.args.index("-w") + 1]))
+        if self.lasts and "--run-timeout" in self.args:
+            limits.append(float(self.args[self.args.index("--run-timeout") + 1]))
+        if "--replace" in self.args:
+            limits.append(2)  # a holder that is not seen is looked for time and again
+        return max(limits)
+
     def always(self):
         """strace's options that make the file system unknown to semlock, as those of a network are."""
         return ["-e", "inject=fstatfs:error=ENOSYS"] if self.far else []
@@ -200,9 +211,9 @@ class Room:
     def known(self):
         return {process.pid for process in (self.holder, self.owner) if process}
 
-    def processes_left(self):
+    def processes_left(self, patience=HANG / 2):
         """What still runs of what semlock has started; it may take a moment to end."""
-        end = time.monotonic() + HANG / 2
+        end = time.monotonic() + patience
         while (left := children_but(self.known())) and time.monotonic() < end:
             time.sleep(.01)
         return left

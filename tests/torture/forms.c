@@ -51,6 +51,7 @@ static const struct form forms[] = {
     {"try", MAY_FAIL | (ALL & ~POSIX), "@s -m @m -n lock @t inside @n x"},
     {"replace", ALL & ~POSIX, "@s -m @m --replace --kill-after .05 lock @t inside @n x"},
     {"replace", POSIX, "@s -m @m --replace --kill-after .05 lock @t inside @n xt"},
+    {"supersede", MAY_FAIL | ALL, "@s -m @m --supersede lock @t inside @n x"},
     {"shared", FLOCK | OFD, "@s -m @m -s lock @t inside @n s"},
     {"shared", POSIX, "@s -m @m -s lock @t inside @n s"},
     {"slots", FLOCK | OFD, "@s -m @m -j 3 lock @t inside @n j"},
@@ -176,7 +177,7 @@ static char *copy_of(const char *text)
 	char *copy = strdup(text);
 
 	if (copy == NULL)
-		fatal("no memory");
+		fatal("out of memory");
 	return copy;
 }
 

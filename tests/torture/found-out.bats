@@ -19,11 +19,11 @@ finds_what_is() {
 		complain "$1 $2: no log of an overlap: $out"
 }
 
-@test "a semlock that does not look at the name again is found out, with the log that shows it" {
+@test "the torture finds a semlock that does not look at the name again" {
 	for method in flock ofd posix; do finds_what_is unchecked $method 30000 300; done
 }
 
-@test "a semlock that breaks stale locks by looking, and then unlinking, is found out" {
+@test "the torture finds a semlock that breaks stale locks by look and unlink" {
 	finds_what_is uncompared excl 30000 3000 loss
 	finds_what_is unguarded link 30000 3000 loss
 	if [ -z "${THOROUGH-}" ]; then return; fi
@@ -31,7 +31,7 @@ finds_what_is() {
 	finds_what_is uncompared link 30000 3000 loss # the rarest
 }
 
-@test "a semlock that goes by tickets alone is found out: a hostile one keeps it out for ever" {
+@test "the torture finds a semlock that a hostile ticket keeps out forever" {
 	mkdir room
 	SEMLOCK_BROKEN=obedient TORTURE_STUCK=10 TORTURE_SECONDS=400 \
 		capture sh -c 'cd room && exec "$@"' "" "$TORTURE" flock "$BROKEN" 1000000 1000 8 7

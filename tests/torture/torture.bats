@@ -6,7 +6,7 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 TORTURE=${TORTURE:-$SOURCE/build/tests/torture/torture}
 BROKEN=${BROKEN:-$SOURCE/build/tests/semlock-broken}
 METHODS="excl link mkdir symlink rename"
-ACQUISITIONS=200 KILLS=20
+ACQUISITIONS=100 KILLS=10
 [ -z "${THOROUGH-}" ] || ACQUISITIONS=1000 KILLS=100
 without_leak_check
 
@@ -19,7 +19,7 @@ in_a_room() {
 	expect_status 0 sh -c 'cd "$0" && exec "$@"' "$room" "$@"
 }
 
-@test "hundreds of acquisitions by 8, and one in ten is killed: nothing overlaps, is lost, stuck, or left" {
+@test "8 contenders, one in ten killed: no overlap, nothing lost, stuck or left" {
 	for method in flock ofd posix $METHODS; do
 		in_a_room "$method" "$TORTURE" "$method" "$SEMLOCK" $ACQUISITIONS $KILLS 8 11
 	done
@@ -36,7 +36,7 @@ beside() {
 	beside flock
 }
 
-@test "beside a program that breaks the locks of dead processes: it finds none, and nothing overlaps or is lost" {
+@test "beside a breaker of dead locks: it finds none, and no overlap or loss" {
 	for method in excl link mkdir symlink; do
 		TORTURE_FORMS=command,close,deadline,try,breaker in_a_room "$method" "$TORTURE" "$method" "$SEMLOCK" 200 20 6 13
 	done
@@ -62,12 +62,12 @@ tidy() {
 	rm -rf "$place"
 }
 
-@test "contenders of two users, one of them hostile to the queue: nothing overlaps, is lost or stuck" {
+@test "two users, one hostile to the queue: no overlap, no loss, none stuck" {
 	root_only "to be two users"
 	as_nobody test -x "$TORTURE" -a -x "$SEMLOCK" || skip "another user cannot reach this build"
 	for method in flock mkdir; do
 		chmod 755 "$place"
-		expect_status 0 sh -c 'cd "$0" && exec "$@"' "$place" "$TORTURE" $method "$SEMLOCK" 400 40 8 13
+		expect_status 0 sh -c 'cd "$0" && exec "$@"' "$place" "$TORTURE" $method "$SEMLOCK" 200 20 8 13
 		[[ $out == *"two users"* ]] || complain "$out"
 		rm -rf "${place:?}"/*
 	done

@@ -54,6 +54,15 @@ static void show_overlap(void)
 	show_events(number + 1);
 }
 
+/* A slow machine delays a waiter for as long as a stop does: SLOWNESS, of make check. */
+static long refusals_allowed(void)
+{
+	const char *text = getenv("SLOWNESS");
+	long slowness = text == NULL ? 1 : atol(text);
+
+	return (1 + rounds() / 1000) * (slowness > 1 ? slowness : 1);
+}
+
 int verdict(const char *method, int count, int64_t took, bool stuck, bool litter)
 {
 	long updates = updates_lost();
@@ -79,7 +88,7 @@ int verdict(const char *method, int count, int64_t took, bool stuck, bool litter
 	if (atomic_load(&board->overlaps) > 0)
 		show_overlap();
 	return stuck || litter || atomic_load(&board->broken) > 0 ||
-	       atomic_load(&board->refusals) > 1 + rounds() / 1000 || updates != 0 ||
+	       atomic_load(&board->refusals) > refusals_allowed() || updates != 0 ||
 	       atomic_load(&board->overlaps) > 0 || atomic_load(&board->lost) > 0 ||
 	       atomic_load(&board->failures) > 0;
 }

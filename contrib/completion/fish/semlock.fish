@@ -116,6 +116,12 @@ function __semlock_names
     end
 end
 
+# The IDs of the holds in the background, and of the places in queues.
+function __semlock_ids
+    command -sq semlock; or return
+    semlock --who --json 2>/dev/null | sed -n 's/.*"id": "\([0-9a-f-]*\)".*/\1/p'
+end
+
 # The words of semlock --help behind METHOD: or SIG:
 function __semlock_known
     command -sq semlock; or return
@@ -145,6 +151,8 @@ for line in (__semlock_table)
             set -a value -a '0 1 2 3 4 5 6 7 8 9'
         case FILE
             set value -r -F
+        case ID
+            set -a value -a '(__semlock_ids)'
         case LOCK
             set value -r -a '(__semlock_urls)'
         case METHOD

@@ -1,45 +1,116 @@
 /* SPDX-License-Identifier: MIT */
 /* locksmith/common/engine.h - what an engine, for one kind of server, gives to the common part.
  *
- * A program semlock-locksmith-NAME is src/locksmith/common/ and one engine.  main.c reads the
- * command line, says what the engine can do, calls run(), and ends the command when run() says
- * that the lock is lost. */
+ * A program semlock-locksmith-NAME is src/locksmith/common/ and one engine.  The common part keeps
+ * the time and talks to semlock: it decides when to look, renew, release and give up, and writes
+ * every line but WHO and NOTE.  The engine asks the server, and sleeps only until it answers:
+ *
+ *   prepare                                        main.c
+ *   look .. rest .. look .. TAKEN                  wait.c
+ *   OK, START, rest .. renew .. rest               renewal.c
+ *   release                                        release.c
+ *   hang_up                                        main.c
+ *
+ * A program holds one lock, so the engine keeps its state to itself. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_ENGINE_H
 #define SEMLOCK_LOCKSMITH_COMMON_ENGINE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "locksmith/common/options.h"
+#include "protocol/lease_schedule.h"
 #include "report/error.h"
 
-enum engine_outcome {
-	ENGINE_TAKEN,    /* the lock is held: not of run() */
-	ENGINE_RELEASED, /* semlock wants it no more; with ACTION_WHO: it is free */
-	ENGINE_BUSY,
-	ENGINE_FAILED /* an error is filled */
+/* What the common part and the engine tell each other besides an answer.  All moments are those of
+ * clock_boottime(), all times are in nanoseconds. */
+struct turn {
+	const struct options *options;
+
+	/* This look is the last one.  wait.c sets it before look() when the time is over; the
+	 * engine sets it when its own answer is final (--queue-max). */
+	bool last;
+
+	/* Set before release() if an earlier try of it may have removed the lock.  The engine sets
+	 * it if this try may have done so before the answer it got, because libcurl sends a request
+	 * again on its own when a connection ends. */
+	bool unsure;
+
+	/* Set by the engine. */
+	char who[512];    /* what is in the way, in the words of a WAIT line */
+	int64_t at;       /* when to look or renew next; rest() may set it to 0 */
+	int64_t deadline; /* no other client can take the lock before */
+	int64_t lease;    /* length of the lease; it may change while the lock is held */
+	int64_t token;    /* fencing token; -1: none */
+	int slot;         /* -1: none */
+};
+
+enum look {
+	LOOK_TAKEN, /* the lock is ours until turn->deadline; a further look says so again */
+	LOOK_BUSY,  /* turn->who holds it: look again at turn->at, or when rest() says so */
+	LOOK_FREE,  /* for who() only */
+	/* Neither: look again at turn->at (0: at once).  turn->who says why, or is "".  If the
+	 * reason is that the server did not answer, ERROR is filled. */
+	LOOK_AGAIN,
+	/* ERROR is filled.  ERROR_AWAY: another look may succeed.  ERROR_SLOW: so it may, and the
+	 * server was reached.  Any other kind: another look would fail the same way. */
+	LOOK_FAILED
+};
+
+enum renewed {
+	RENEWED, /* turn->deadline has moved */
+	/* No answer, or a refusal that may pass: try again while there is time.  ERROR may hold the
+	 * reason. */
+	RENEW_AGAIN,
+	RENEW_GONE /* the lock is lost; ERROR is filled.  A further look starts anew */
+};
+
+enum freed {
+	FREED,     /* the server keeps nothing of ours */
+	FREE_GONE, /* the lock was not there; ERROR says why */
+	/* ERROR_AWAY or ERROR_SLOW: try again; any other kind: a refusal that would be repeated */
+	FREE_AGAIN
 };
 
 struct engine {
-	const char *name;    /* "etcd": the program is semlock-locksmith-NAME */
-	const char *schemes; /* "etcd etcds": the URLs that it takes */
-	const char *words;   /* what it offers, of "shared slots order token queue-max" */
+	const char *name;     /* "etcd": the program is semlock-locksmith-NAME */
+	const char *schemes;  /* "etcd etcds": the URLs that it takes */
+	const char *words;    /* what it offers, of "shared slots order token queue-max" */
+	bool stale;           /* it takes --stale */
+	int64_t ttl;          /* length of the lease without --ttl */
+	enum lease_part beat; /* when to renew: LEASE_RENEW, or LEASE_BEAT */
 
-	/* Fill *url, which stays valid until exit: url_parse, or the engine's own.  Returns 0, or
-	 * -1 with ERROR filled. */
-	int (*parse)(const char *text, struct url *url, struct error *error);
+	/* Read the URL, the environment and the login, without asking a server.  Returns 0, or -1
+	 * with ERROR filled; then only hang_up() is called. */
+	int (*prepare)(struct options *options, struct error *error);
 
-	/* The whole life of a lock, or of ACTION_WHO: ENGINE_RELEASED or ENGINE_BUSY with
-	 * everything said (OK, HELD, FREE, BUSY, WHO), or ENGINE_FAILED with ERROR filled, which
-	 * main says (LOST, ERR).  With ERROR_AWAY or ERROR_SLOW in it nothing is held and nothing
-	 * is left to run: main may call run() again, as long as the user waits. */
-	enum engine_outcome (*run)(const struct options *options, struct error *error);
+	/* Ask for the lock, or do what else is due for our place in its queue, over a new
+	 * connection if necessary.  Returns by options->answer_by, unless giving up would leave a
+	 * lock behind that no lease ends, and soon after protocol_released(). */
+	enum look (*look)(struct turn *turn, struct error *error);
 
-	/* After each run(), and after the command of a lost lock was ended.  STOPPED: no process
-	 * runs under the lock any more.  NULL: nothing to do. */
-	void (*end)(bool stopped);
+	/* Sleep until the moment UNTIL or semlock's next line, and listen to the server.  If what
+	 * it says makes a look or a renewal due, set turn->at to 0.  Called after LOOK_BUSY and
+	 * while the lock is held.  NULL: the server says nothing unasked. */
+	void (*rest)(struct turn *turn, int64_t until);
+
+	/* Renew the lock; return by the moment UNTIL. */
+	enum renewed (*renew)(struct turn *turn, int64_t until, struct error *error);
+
+	/* Remove the lock, our place in the queue, and what an unanswered look may have left; if
+	 * there is nothing of these, return FREED.  Leave alone what is another client's.  Returns
+	 * by the moment UNTIL, or before if another request may do better. */
+	enum freed (*release)(struct turn *turn, int64_t until, struct error *error);
+
+	/* Say WHO for each holder (FIELD_STATE "holds") and waiter ("waits").  Returns LOOK_FREE,
+	 * LOOK_BUSY or LOOK_FAILED. */
+	enum look (*who)(struct turn *turn, struct error *error);
+
+	/* Close the connections. */
+	void (*hang_up)(void);
 };
 
-/* The program's one. */
+/* The program's engine. */
 extern const struct engine engine;
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <config.h>
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/timerfd.h>
 
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
+#include "sys/random.h"
 
 enum { MOST_FDS = 4 };
 
@@ -68,10 +67,8 @@ int64_t spread(int64_t ns)
 
 void random_bytes(void *into, size_t size)
 {
-	/* At most 256 bytes are given whole; EINTR: before the kernel has them. */
-	while (getrandom(into, size, 0) != (ssize_t)size)
-		if (errno != EINTR)
-			abort(); /* a nonce that is not random could match another owner's */
+	if (random_fill(into, size) != 0)
+		abort(); /* a nonce that is not random could match another owner's */
 }
 
 int bounded_duration(const char *text, int64_t *ns)

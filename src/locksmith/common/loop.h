@@ -40,7 +40,7 @@ int bounded_duration(const char *text, int64_t *ns);
 
 /* Fill OWN with what poll(2) is to watch beside other descriptors: semlock's lines, and a timer for
  * that moment, which also runs while the machine is suspended, or -1 if there is no timer.  Returns
- * the timeout in ms: -1, for ever, if the timer wakes; else a second at most, because poll(2) does
+ * the timeout in ms: -1, forever, if the timer wakes; else a second at most, because poll(2) does
  * not count the time of a suspend. */
 int loop_prepare(struct pollfd own[2], int64_t until);
 

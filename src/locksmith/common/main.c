@@ -14,8 +14,9 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/common/options.h"
 #include "locksmith/common/protocol.h"
-
-#define RETRY_AFTER SECOND /* between two tries of a server that is not there */
+#include "locksmith/common/release.h"
+#include "locksmith/common/renewal.h"
+#include "locksmith/common/wait.h"
 
 /* When the command ends, the input ends, and the lock is released.  If a signal ended the helper
  * before, the lock would lapse under a running command: ignore them all. */
@@ -40,55 +41,47 @@ int _gnutls_global_init_skip(void)
 	return 1;
 }
 
-/* After LOST, semlock stops the command and closes our input, at most so much later. */
+/* After LOST, semlock ends the command and closes our input within this time. */
 #define STOPPING (10 * SECOND)
 
-/* May the engine be run again?  With a time to wait, a server that is not there yet is waited for
- * like a lock.  Without one, a wrong name would be waited for without end, but a server that was
- * reached, and only has not answered yet, is none. */
-static bool may_run_again(const struct options *options, const struct error *error)
+/* Take, hold and release the lock, or do --who.  Returns the exit status, or -1 with ERROR
+ * filled. */
+static int run(struct turn *turn, struct error *error)
 {
-	if (options->action != ACTION_LOCK || options->no_wait || protocol_released() ||
-	    clock_boottime() >= options->until)
-		return false;
-	return error->kind == ERROR_SLOW || (error->kind == ERROR_AWAY && options->wait != NEVER);
-}
+	bool takes = turn->options->action == ACTION_LOCK;
+	enum look look = takes ? wait_for_lock(turn, error) : engine.who(turn, error);
 
-static enum engine_outcome run_engine(const struct options *options, struct error *error)
-{
-	for (;;) {
-		char text[sizeof error->text + 32];
-		enum engine_outcome outcome;
-
-		*error = (struct error){.kind = ERROR_NONE};
-		outcome = engine.run(options, error);
-		if (outcome != ENGINE_FAILED || !may_run_again(options, error))
-			return outcome;
-		if (engine.end != NULL)
-			engine.end(true);
-		snprintf(text, sizeof text, "note=for the server: %s", error->text);
-		say_wait(text);
-		loop_wait(earlier(clock_boottime() + spread(RETRY_AFTER), options->until));
-		if (protocol_released())
-			return ENGINE_RELEASED;
+	if (look == LOOK_FAILED)
+		return -1;
+	if (look == LOOK_TAKEN) {
+		if (renewal_hold(turn, error) != 0 || release_lock(turn, error) != 0)
+			return -1;
+		say(SAYS_FREE);
+	} else if (look == LOOK_BUSY && takes) {
+		say(SAYS_BUSY " %s", turn->who);
 	}
+	return look == LOOK_BUSY ? EXIT_BUSY : 0;
 }
 
-static int finish(enum engine_outcome outcome, const struct error *error)
+/* Report what was wrong, if STATUS is -1, then tidy up, if the engine was PREPARED.  Returns the
+ * exit status. */
+static int finish(int status, bool prepared, struct turn *turn, const struct error *error)
 {
-	if (outcome == ENGINE_FAILED && error->kind == ERROR_LOST) {
+	if (status < 0 && error->kind == ERROR_LOST) {
 		say(SAYS_LOST " %s", error->text);
 		if (protocol_started())
 			loop_wait(clock_boottime() + STOPPING);
-	} else if (outcome == ENGINE_FAILED && error->text[0] != '\0') {
+	} else if (status < 0) {
 		say(SAYS_ERR " %d %s", exit_status_of(error->kind), error->text);
 	}
-	if (engine.end != NULL)
-		engine.end(protocol_released() || !protocol_started());
+	/* While the command runs, what is left of its lock stays.  This comes after the answer to
+	 * semlock, which a silent server must not delay. */
+	if (prepared && turn->options->action == ACTION_LOCK &&
+	    (protocol_released() || !protocol_started()))
+		release_rest(turn);
+	engine.hang_up();
 	protocol_end();
-	return outcome == ENGINE_FAILED ? exit_status_of(error->kind)
-	       : outcome == ENGINE_BUSY ? EXIT_BUSY
-	                                : 0;
+	return status < 0 ? exit_status_of(error->kind) : status;
 }
 
 /* --help and --version: for people. */
@@ -97,7 +90,7 @@ static int print_for_people(enum action action)
 	printf("%ssemlock-locksmith-%s (%s)\n", action == ACTION_HELP ? "usage: " : "", engine.name,
 	    action == ACTION_HELP ? engine.schemes : PACKAGE_STRING);
 	if (action == ACTION_HELP)
-		fputs(options_help, stdout);
+		options_print_help(engine.ttl);
 	return fflush(stdout) == 0 ? 0 : EXIT_SYSTEM;
 }
 
@@ -119,7 +112,7 @@ static bool offers(const char *word)
 	return is_among(word, strlen(word), engine.words);
 }
 
-static int parse_url(struct options *options, struct error *error)
+static int refuse(const struct options *options, struct error *error)
 {
 	const char *missing = options->mode == LEASE_SHARED && !offers(OFFER_SHARED)
 	                          ? "--mode=shared"
@@ -131,18 +124,23 @@ static int parse_url(struct options *options, struct error *error)
 	if (missing != NULL)
 		return error_plain(error, ERROR_USAGE, "%s is not for this kind of server",
 		    missing);
+	if (options->stale_given && !engine.stale)
+		return error_plain(error, ERROR_USAGE,
+		    "--stale is not for %s: its leases (--ttl) end by themselves", engine.name);
 	if (!is_among(options->url_text, scheme, engine.schemes) ||
 	    strncmp(options->url_text + scheme, "://", 3) != 0)
-		return error_plain(error, ERROR_USAGE, "this is no URL of %s: %.100s",
-		    engine.schemes, options->url_text);
-	return engine.parse(options->url_text, &options->url, error);
+		return error_plain(error, ERROR_USAGE, "not a URL of %s: %.100s", engine.schemes,
+		    options->url_text);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
+	static struct options options;
+	static struct turn turn = {.options = &options, .token = -1, .slot = -1};
 	struct error error = {.kind = ERROR_NONE};
-	struct options options;
 	int status;
+	bool prepared;
 
 	outlive_signals();
 	/* a core file would have the password in it */
@@ -150,15 +148,13 @@ int main(int argc, char **argv)
 	status = options_parse(argc, argv, &options, &error);
 	if (status == 0 && (options.action == ACTION_HELP || options.action == ACTION_VERSION))
 		return print_for_people(options.action);
-	if (status == 0)
-		status = parse_url(&options, &error);
 	say(SAYS_LOCKSMITH " %d%s%s", LOCKSMITH_PROTOCOL, *engine.words != '\0' ? " " : "",
 	    engine.words);
-	if (status != 0) {
-		say(SAYS_ERR " %d %s", exit_status_of(error.kind), error.text);
-		return exit_status_of(error.kind);
-	}
-	status = finish(run_engine(&options, &error), &error);
+	turn.lease = options.ttl > 0 ? options.ttl : engine.ttl;
+	if (status == 0)
+		status = refuse(&options, &error);
+	prepared = status == 0 && engine.prepare(&options, &error) == 0;
+	status = finish(prepared ? run(&turn, &error) : -1, prepared, &turn, &error);
 #ifndef __SANITIZE_ADDRESS__ /* which looks for leaks at exit(3) */
 	/* semlock waits for the end of this process: libraries tidy up for longer than it takes to
 	 * start a command. */

@@ -11,6 +11,7 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/common/options.h"
 #include "locksmith/common/protocol.h"
+#include "protocol/locksmith_words.h"
 #include "report/text.h"
 
 /* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
@@ -18,19 +19,19 @@
 #define POLL_INTERVAL (2 * SECOND) /* between two requests */
 #define LAST_ANSWER (SECOND / 2)   /* beyond the end of --wait; semlock stays for a second */
 
-const char options_help[] =
+static const char help[] =
     "  [OPTION...] URL\n"
     "Holds a lock on a server for semlock; see semlock-locksmith(7).\n"
     "  --mode=exclusive|shared   how to hold it (exclusive)\n"
     "  --slots=N                 one of N slots\n"
-    "  --ttl=SECS                lease (etcd 15, others 60)\n"
-    "  --stale=SECS              age at which a lock directory without owner may go (600; 0 "
-    "never)\n"
-    "  --wait[=SECS]             wait for it, at most so long (the default: for ever)\n"
+    "  --ttl=SECS                lease (%lld)\n"
+    "  --stale=SECS              ftp: remove a lock directory without an owner after SECS (600;\n"
+    "                            0: never)\n"
+    "  --wait[=SECS]             wait for it, SECS at most (the default: wait forever)\n"
     "  --no-wait                 do not wait\n"
-    "  --queue-max=N             wait only if fewer than N others wait (etcd)\n"
+    "  --queue-max=N             etcd: wait only if fewer than N others wait\n"
     "  --pid=PID, --note=TEXT    what others are told about the holder\n"
-    "  --who                     say who holds it, take nothing\n";
+    "  --who                     print who holds it, and take nothing\n";
 
 enum {
 	OPT_MODE = 256,
@@ -55,6 +56,11 @@ static const struct option table[] = {{"mode", required_argument, NULL, OPT_MODE
     {"who", no_argument, &action, ACTION_WHO}, {"help", no_argument, &action, ACTION_HELP},
     {"version", no_argument, &action, ACTION_VERSION}, {NULL, 0, NULL, 0}};
 
+void options_print_help(int64_t ttl)
+{
+	printf(help, (long long)(ttl / SECOND));
+}
+
 static int parse_count(const char *text, long most, unsigned int *count)
 {
 	long number = text_number(text, most);
@@ -67,7 +73,9 @@ static int parse_count(const char *text, long most, unsigned int *count)
 
 const char *lease_mode_name(enum lease_mode mode)
 {
-	return mode == LEASE_SHARED ? "shared" : mode == LEASE_SLOTS ? "slots" : "exclusive";
+	return mode == LEASE_SHARED  ? OFFER_SHARED
+	       : mode == LEASE_SLOTS ? OFFER_SLOTS
+	                             : "exclusive";
 }
 
 long options_pid(const struct options *options)
@@ -86,8 +94,8 @@ void options_holder(const struct options *options, char *text, size_t size)
 
 static int parse_mode(struct options *options, const char *text)
 {
-	options->mode = strcmp(text, "shared") == 0 ? LEASE_SHARED : LEASE_EXCLUSIVE;
-	return options->mode == LEASE_SHARED || strcmp(text, "exclusive") == 0 ? 0 : -1;
+	options->mode = strcmp(text, OFFER_SHARED) == 0 ? LEASE_SHARED : LEASE_EXCLUSIVE;
+	return strcmp(text, lease_mode_name(options->mode)) == 0 ? 0 : -1;
 }
 
 /* USUAL, a time in ns; for the tests, the one in the variable NAME. */
@@ -156,8 +164,8 @@ int options_parse(int argc, char **argv, struct options *options, struct error *
 			return error_plain(error, ERROR_USAGE, "unknown or incomplete option: %s",
 			    argv[optind - 1]);
 		if (parse_option(options, option, optarg) != 0)
-			return error_plain(error, ERROR_USAGE, "--%s=%s makes no sense",
-			    table[which].name, optarg != NULL ? optarg : "");
+			return error_plain(error, ERROR_USAGE, "invalid --%s=%s", table[which].name,
+			    optarg != NULL ? optarg : "");
 	}
 	options->action = (enum action)action;
 	if (options->action == ACTION_HELP || options->action == ACTION_VERSION)

@@ -46,7 +46,8 @@ void options_holder(const struct options *options, char *text, size_t size);
 /* Read argv.  Returns 0, or -1 with ERROR filled (ERROR_USAGE). */
 int options_parse(int argc, char **argv, struct options *options, struct error *error);
 
-/* The text of --help. */
-extern const char options_help[];
+/* Print the options, for --help; TTL, in nanoseconds, is the lease that the engine takes without
+ * --ttl. */
+void options_print_help(int64_t ttl);
 
 #endif

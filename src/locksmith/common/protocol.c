@@ -36,7 +36,7 @@ static struct {
 } unsaid;
 
 /* Write without blocking: POLLOUT promises room for PIPE_BUF bytes.  Returns false: the pipe had no
- * room within timeout_ms (-1: wait for ever). */
+ * room within timeout_ms (-1: wait forever). */
 static bool write_line(const char *text, size_t length, int timeout_ms)
 {
 	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};

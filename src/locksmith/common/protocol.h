@@ -9,9 +9,9 @@
 
 #include "protocol/locksmith_words.h"
 
-/* Write one line to standard output.  If the pipe is full, never block, so that the heartbeat
- * goes on: WAIT is dropped; other lines, and of HELD the last, are written when there is room. Only
- * WHO waits for room. */
+/* Write one line to standard output.  If the pipe is full, never block, so that the heartbeat goes
+ * on: WAIT is dropped; other lines, and of HELD the last, are written when there is room.  Only WHO
+ * waits for room. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* At the end: waits until all lines are written, or the reader has gone. */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
@@ -10,46 +11,67 @@
 
 #define SLOWER 4
 
-static int64_t moment(const struct renewal *renewal, enum lease_part part)
+/* Between two tries. */
+static int64_t retry_after(const struct turn *turn)
 {
-	return lease_moment(renewal->deadline, renewal->lease, part);
+	return earlier(SECOND / 2, turn->lease / 20);
 }
 
-/* A lease of another length than in OK is said in each line: one may be dropped for want of room.
- */
-static void say_held(const struct renewal *renewal)
+static int64_t moment(const struct turn *turn, enum lease_part part)
+{
+	return lease_moment(turn->deadline, turn->lease, part);
+}
+
+/* Once the lease has changed since OK, each line says its length, because a line is dropped when
+ * the pipe is full. */
+static void say_held(const struct turn *turn, bool changed)
 {
 	char lease[32] = "";
 
-	if (renewal->lease_changed)
-		snprintf(lease, sizeof lease, " " FIELD_LEASE "%" PRId64, renewal->lease);
-	say(SAYS_HELD " " FIELD_DEADLINE "%" PRId64 "%s", renewal->deadline, lease);
+	if (changed)
+		snprintf(lease, sizeof lease, " " FIELD_LEASE "%" PRId64, turn->lease);
+	say(SAYS_HELD " " FIELD_DEADLINE "%" PRId64 "%s", turn->deadline, lease);
 }
 
-/* After a renewal that took so long: the next one may take SLOWER times as long, and is done before
- * TERM all the same. */
-static int64_t next_after(const struct renewal *renewal, int64_t took)
+/* When to renew after a renewal that took TOOK: the next one may take SLOWER times as long, and is
+ * done before TERM all the same. */
+static int64_t next_after(const struct turn *turn, int64_t took)
 {
-	int64_t latest = moment(renewal, LEASE_TERM) - SLOWER * took;
+	int64_t latest = moment(turn, LEASE_TERM) - SLOWER * took;
 
-	return later(clock_boottime() + renewal->retry,
-	    earlier(moment(renewal, renewal->at), latest));
+	return later(clock_boottime() + retry_after(turn),
+	    earlier(moment(turn, engine.beat), latest));
 }
 
-/* Try to renew, and set the moment of the next try.  Returns -1: the lock is lost. */
-static int renew(struct renewal *renewal, struct error *error)
+/* A server that refuses may stop doing so; but semlock ends the command before the last try, and
+ * would only know that the lease was not renewed. */
+static void note_refusal(const struct error *error)
 {
-	int64_t began = clock_boottime(), lease = renewal->lease;
+	static char noted[sizeof error->text];
+
+	if (error->kind == ERROR_NONE || error->kind == ERROR_AWAY || error->kind == ERROR_SLOW ||
+	    strcmp(error->text, noted) == 0)
+		return;
+	strcpy(noted, error->text);
+	say(SAYS_NOTE " not renewed yet: %s", noted);
+}
+
+/* Try to renew, and set turn->at for the next try.  Returns 0, or -1 if the lock is lost, with
+ * ERROR filled. */
+static int renew(struct turn *turn, bool *changed, struct error *error)
+{
+	int64_t began = clock_boottime(), lease = turn->lease;
 
 	*error = (struct error){.kind = ERROR_NONE};
-	switch (renewal->renew(renewal, moment(renewal, LEASE_LAST), error)) {
+	switch (engine.renew(turn, moment(turn, LEASE_LAST), error)) {
 	case RENEWED:
-		renewal->lease_changed = renewal->lease_changed || renewal->lease != lease;
-		say_held(renewal);
-		renewal->next = next_after(renewal, clock_boottime() - began);
+		*changed = *changed || turn->lease != lease;
+		say_held(turn, *changed);
+		turn->at = next_after(turn, clock_boottime() - began);
 		return 0;
 	case RENEW_AGAIN:
-		renewal->next = clock_boottime() + renewal->retry;
+		note_refusal(error);
+		turn->at = clock_boottime() + retry_after(turn);
 		return 0;
 	default:
 		return -1;
@@ -64,40 +86,44 @@ static int lost_for_want_of_time(struct error *error)
 	           : error_plain(error, ERROR_LOST, "the server did not answer in time");
 }
 
-static void say_ok(const struct renewal *renewal, int64_t fencing_token, int slot)
+static void say_ok(const struct turn *turn)
 {
 	char fence[40] = "", number[24] = "";
 
-	if (fencing_token >= 0)
-		snprintf(fence, sizeof fence, " " FIELD_TOKEN "%" PRId64, fencing_token);
-	if (slot >= 0)
-		snprintf(number, sizeof number, " " FIELD_SLOT "%d", slot);
+	if (turn->token >= 0)
+		snprintf(fence, sizeof fence, " " FIELD_TOKEN "%" PRId64, turn->token);
+	if (turn->slot >= 0)
+		snprintf(number, sizeof number, " " FIELD_SLOT "%d", turn->slot);
 	say(SAYS_OK "%s%s " FIELD_LEASE "%" PRId64 " " FIELD_DEADLINE "%" PRId64, fence, number,
-	    renewal->lease, renewal->deadline);
+	    turn->lease, turn->deadline);
 }
 
-int renewal_hold(struct renewal *renewal, int64_t fencing_token, int slot, struct error *error)
+int renewal_hold(struct turn *turn, struct error *error)
 {
-	renewal->next = moment(renewal, renewal->at);
+	bool changed = false;
+
+	turn->at = moment(turn, engine.beat);
 	*error = (struct error){.kind = ERROR_NONE};
-	say_ok(renewal, fencing_token, slot);
+	say_ok(turn);
 	while (!protocol_started() && !protocol_released() &&
-	       clock_boottime() < moment(renewal, LEASE_LAST))
-		loop_turn(NULL, 0, moment(renewal, LEASE_LAST));
+	       clock_boottime() < moment(turn, LEASE_LAST))
+		loop_turn(NULL, 0, moment(turn, LEASE_LAST));
 	if (!protocol_started() && !protocol_released())
 		return error_plain(error, ERROR_LOST,
 		    "semlock stood still, and did not start the command in time");
 	while (!protocol_released()) {
-		int64_t last = moment(renewal, LEASE_LAST), now = clock_boottime();
+		int64_t last = moment(turn, LEASE_LAST), now = clock_boottime();
 
 		if (now >= last)
 			return lost_for_want_of_time(error);
-		if (now < renewal->next && renewal->rest == NULL)
-			loop_wait(earlier(renewal->next, last));
-		else if ((now < renewal->next
-				 ? renewal->rest(renewal, earlier(renewal->next, last), error)
-				 : renew(renewal, error)) != 0)
-			return -1;
+		if (now >= turn->at) {
+			if (renew(turn, &changed, error) != 0)
+				return -1;
+		} else if (engine.rest != NULL) {
+			engine.rest(turn, earlier(turn->at, last));
+		} else {
+			loop_wait(earlier(turn->at, last));
+		}
 	}
 	return 0;
 }

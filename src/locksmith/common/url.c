@@ -48,7 +48,7 @@ static int url_take_user(const char *text, size_t length, const char *password, 
 		return error_plain(error, ERROR_USAGE,
 		    "a password in a URL can be read by everybody (ps): %s", password);
 	if (length == 0 || decode(text, length, url->user, sizeof url->user) != 0)
-		return error_plain(error, ERROR_USAGE, "the user name in the URL makes no sense");
+		return error_plain(error, ERROR_USAGE, "invalid user name in the URL");
 	return 0;
 }
 
@@ -82,10 +82,10 @@ static int check_host(const char *host, struct error *error)
 
 	if (host[0] != '[' && strchr(host, ':') != strrchr(host, ':'))
 		return error_plain(error, ERROR_USAGE,
-		    "the host in the URL makes no sense (an IPv6 address stands in brackets: "
+		    "invalid host in the URL (an IPv6 address needs brackets: "
 		    "[::1])");
 	if (name == 0 || (host[name] != '\0' && host[name] != ':'))
-		return error_plain(error, ERROR_USAGE, "the host in the URL makes no sense");
+		return error_plain(error, ERROR_USAGE, "invalid host in the URL");
 	if (host[name] == ':' && !is_port(host + name))
 		return error_plain(error, ERROR_USAGE,
 		    "the port in the URL must be a number from 1 to 65535");
@@ -101,8 +101,7 @@ static int url_take_hosts(const char *text, size_t length, struct url *url, stru
 		size_t n = (size_t)((comma != NULL ? comma : end) - text);
 
 		if (n == 0 || n >= sizeof url->host[0])
-			return error_plain(error, ERROR_USAGE,
-			    "the host in the URL makes no sense");
+			return error_plain(error, ERROR_USAGE, "invalid host in the URL");
 		if (url->hosts == URL_HOSTS)
 			return error_plain(error, ERROR_USAGE, "more than %d hosts in the URL",
 			    URL_HOSTS);
@@ -132,7 +131,7 @@ static int url_take_path(const char *text, struct url *url, struct error *error)
 	/* FTP servers take these for wildcards; on etcd # begins a part of the queue. */
 	if (strpbrk(url->path, "*?[]{}\"\\#") != NULL)
 		return error_plain(error, ERROR_USAGE,
-		    "the lock's name must have none of * ? # [ ] { } \" \\");
+		    "the lock's name must not contain any of * ? # [ ] { } \" \\");
 	slash = strrchr(url->path, '/');
 	name = slash == NULL ? url->path : slash + 1;
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)

@@ -17,9 +17,9 @@ enum lease_field {
 	KEPT_SECONDS = 3
 };
 
-#define LONGER 4 /* a long lease is so many times as long as one that holds the lock */
+#define LONGER 4 /* how much longer a long lease is than one that holds the lock */
 
-/* Get a lease of TTL, in nanoseconds, which the server may make longer. */
+/* Get a lease of TTL ns; the server may make it longer. */
 static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t ttl,
     int64_t until)
 {
@@ -39,13 +39,13 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 		    "the server granted no lease");
 	}
 	lease->ttl = seconds * SECOND;
-	/* If a reply was lost the request was repeated: the lease may begin at any of them; count
-	 * from the first. */
+	/* if a reply was lost, the request was repeated and any of them may have made the lease:
+	 * count from the first */
 	lease->end = sent + lease->ttl;
 	return ETCD_OK;
 }
 
-/* An answer took a twelfth of a lease, or did not come in time. */
+/* Did an answer take a twelfth of a lease, or not come in time? */
 static bool is_slow(const struct etcd_lock *lock)
 {
 	return lock->rpc.patience >= lock->ttl / 3;
@@ -57,8 +57,8 @@ static int64_t long_ttl(const struct etcd_lock *lock)
 }
 
 /* Get a lease that may hold the lock, and ends no earlier than the one that holds it: if the answer
- * to the put is lost, the key is under either.  That of a slow server is long, unless the user has
- * said how long it is to be. */
+ * to the put is lost, the key may be under either.  On a slow server it is long, unless the user
+ * has set its length. */
 static enum etcd_reply get_own_lease(struct etcd_lock *lock, struct etcd_lease *lease,
     int64_t until)
 {
@@ -67,7 +67,7 @@ static enum etcd_reply get_own_lease(struct etcd_lock *lock, struct etcd_lease *
 	enum etcd_reply reply =
 	    get_lease(lock, lease, later(longer ? long_ttl(lock) : lock->ttl, left), until);
 
-	/* the server may have a least time */
+	/* the server may have a minimum */
 	if (reply == ETCD_OK && !longer && left <= lock->ttl)
 		lock->ttl = lease->ttl;
 	return reply;
@@ -114,7 +114,7 @@ static enum etcd_reply keep_lease(struct etcd_lock *lock, struct etcd_lease *lea
 	reply = etcd_rpc_call(&lock->rpc, ETCD_KEEPALIVE, until);
 	if (reply != ETCD_OK)
 		return reply;
-	/* The reply about an ended lease has no TTL. */
+	/* for a lease that has ended, the reply has no TTL */
 	seconds = protobuf_number(lock->rpc.answer, KEPT_SECONDS);
 	if (seconds <= 0) {
 		lease->id = 0;
@@ -165,7 +165,7 @@ enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t 
 	return ETCD_OK;
 }
 
-/* The look comes before the put: the keys that it finds are before ours. */
+/* The look comes before the put, so the keys that it finds are before ours. */
 static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *request,
     enum txn_branch branch)
 {
@@ -176,8 +176,8 @@ static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *requ
 	etcd_wire_put(request, branch, lock->key, value, lock->lease.id);
 }
 
-/* If the lock is free: the holder's key at once, unless its lease is for a place only.
- * A slot has no number before the look. */
+/* If the lock is free, put the holder's key at once, unless its lease is only for a place.  A
+ * slot's number is not known before the look. */
 static void enter_or_queue(struct etcd_lock *lock, struct protobuf_out *request)
 {
 	struct etcd_wire_opened inner;
@@ -207,7 +207,7 @@ static void note_queued(struct etcd_lock *lock)
 		etcd_queue_place(&lock->queue, inner.at != NULL ? inner : answer, &lock->place);
 }
 
-/* The request for a key was not carried out, as there is one: an earlier one was, whose reply was
+/* The put was not carried out because the key exists: an earlier request made it, and its reply was
  * lost. */
 static void note_found(struct etcd_lock *lock)
 {
@@ -265,9 +265,9 @@ enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct proto
 /* What became of a put under a lease. */
 enum put_result {
 	PUT_DONE,
-	PUT_GONE,    /* the key is not there any more */
-	PUT_BLOCKED, /* to enter: it is not our turn */
-	PUT_BEHIND   /* the key was put since, as the holder's; lock->put is when */
+	PUT_GONE,    /* the key no longer exists */
+	PUT_BLOCKED, /* when entering: it is not our turn */
+	PUT_BEHIND   /* an earlier request has put the key as the holder's; lock->put is when */
 };
 
 /* Our key is to be the holder's, with that slot; -1: none. */
@@ -295,16 +295,16 @@ static enum put_result put_result(struct etcd_lock *lock, int64_t lease)
 	lock->put = key.put;
 	if (lock->token == 0 && !etcd_queue_holds(&key, false))
 		return PUT_BLOCKED;
-	/* That of an earlier request, if the place was looked at since. */
+	/* that of an earlier request, if we have looked at our place since */
 	if (lock->token == 0 && lock->slot >= 0)
 		take_slot(lock, etcd_queue_slot(&key));
-	/* This request was carried out before, and its answer was lost. */
+	/* this request was carried out before, and its answer was lost */
 	return key.lease == lease ? PUT_DONE : PUT_BEHIND;
 }
 
-/* Put our key, if it is there still, and the number of its slot under LEASE.  The request is
- * begun, and may have conditions of its own: to enter.  They were met if an earlier request has
- * made our key the holder's. */
+/* Put our key, if it still exists, and its slot's number under LEASE.  The request is begun, and
+ * may have conditions of its own, for entering.  They were met if an earlier request has made our
+ * key the holder's. */
 static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *request,
     struct etcd_lease lease, int64_t until)
 {
@@ -337,7 +337,8 @@ static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *re
 	return ETCD_OK;
 }
 
-/* A lease that was never renewed, with half of its time left, which saves the holder a renewal. */
+/* Get a lease that was never renewed, with half of its time left: that saves the holder a
+ * renewal. */
 static enum etcd_reply lease_to_enter(struct etcd_lock *lock, struct etcd_lease *lease,
     int64_t until)
 {
@@ -368,12 +369,13 @@ enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until)
 	if (lock->place.blocked)
 		etcd_queue_require_free(&lock->queue, request, lock->revision);
 	reply = put_under(lock, request, lease, until);
-	/* A separate look: the first transaction mostly succeeds, with a shorter answer. */
+	/* A separate look: the first transaction usually succeeds, and its answer is shorter this
+	 * way. */
 	return reply != ETCD_OK || lock->token != 0 ? reply
 	                                            : etcd_key_look(lock, lock->revision, until);
 }
 
-/* From START on others are told of the command, whose PID is known now. */
+/* From START on, name the command to others: its PID is known now. */
 static void name_command(struct etcd_lock *lock)
 {
 	const char *field = strstr(lock->value, " pid=");
@@ -396,7 +398,7 @@ enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until)
 	                        : reply;
 }
 
-/* Find the lease that our key is under. */
+/* Find out which lease our key is under. */
 static enum etcd_reply find_lease(struct etcd_lock *lock, int64_t until)
 {
 	struct etcd_key key;
@@ -418,8 +420,8 @@ static enum etcd_reply find_lease(struct etcd_lock *lock, int64_t until)
 	return ETCD_OK;
 }
 
-/* The renewal whose answer was lost may be carried out at any moment from now on: keep its lease,
- * too, unless it has ended, and the renewal with it. */
+/* A renewal whose answer was lost may still be carried out at any moment: keep its lease alive,
+ * too, unless the lease has ended, and the renewal with it. */
 static enum etcd_reply keep_next(struct etcd_lock *lock, int64_t until)
 {
 	enum etcd_reply reply = keep_lease(lock, &lock->next, until);
@@ -455,11 +457,6 @@ enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until)
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply != ETCD_OK)
 		return reply;
-	/* A key that has gone before its lease can have ended was removed by an earlier request,
-	 * whose reply was lost: of ours, or of libcurl's, which repeats one when a connection
-	 * ends. */
-	if (!etcd_wire_succeeded(lock->rpc.answer) && clock_boottime() >= lock->lease.end)
-		return ETCD_GONE;
 	lock->token = 0;
-	return ETCD_OK;
+	return etcd_wire_succeeded(lock->rpc.answer) ? ETCD_OK : ETCD_GONE;
 }

@@ -24,10 +24,10 @@
  *
  * To enter is such a put as well, of a key with nothing before it; the lease of the waiter will do
  * if it was never renewed.  The revision of the put is the fencing token: a key that was made early
- * may be held late. A crash of all clients leaves keys that go one ttl after the last renewal.
+ * may be held late.  A crash of all clients leaves keys that go one ttl after the last renewal.
  *
  * A server that is so busy that many of its answers take a good part of a lease loses the places of
- * waiters, which come back, and are the more work for it. There a waiter has a lease of four times
+ * waiters, which come back, and are the more work for it.  There a waiter has a lease of four times
  * the time for its place.  So has a holder, unless the user has said how long its lease is to be;
  * but none that ends before the one that its key is under, as an answer may be lost that says which
  * of the two it is: when the server is quick again, the leases get shorter by and by.
@@ -50,9 +50,9 @@
 struct etcd_lease {
 	int64_t id;  /* 0: none */
 	int64_t ttl; /* nanoseconds, as the server granted it */
-	int64_t end; /* clock_boottime(); not before, unless it was renewed */
-	/* it is for a place in the queue, and holds no lock: it was renewed, or perhaps so, and can
-	 * end early, or is a long one */
+	int64_t end; /* on clock_boottime(); it does not end before, unless it was renewed */
+	/* only good for a place in the queue, not for holding: it was renewed, or perhaps so, and
+	 * may end early; or it is a long one */
 	bool place_only;
 };
 
@@ -61,11 +61,11 @@ struct etcd_lock {
 	char name[600];
 	struct etcd_rpc rpc;
 	struct etcd_watch watch;
-	int64_t ttl;             /* of a lease that holds the lock, where the server is not slow */
+	int64_t ttl;             /* of a lease that holds the lock, if the server is not slow */
 	struct etcd_lease lease; /* of our key */
-	/* that our key is to be put under; it may be already, if the answer was lost */
+	/* the lease to put our key under; if the answer was lost, it may be there already */
 	struct etcd_lease next;
-	bool unsure; /* an answer was lost: our key may be under NEXT, or come under it later */
+	bool unsure;      /* an answer was lost: our key may be under NEXT, now or later */
 	int64_t revision; /* our key's create_revision: our place in the queue */
 	int64_t put;      /* its mod_revision, as far as we know */
 	/* the revision at which our key became the holder's; 0: we do not hold the lock */
@@ -84,9 +84,9 @@ enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until);
 /* Renew the lease of a waiter: OK, or GONE, or SILENT. */
 enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until);
 
-/* Put our key at the end of the queue, and look at its place; if the lock is free, as the
- * holder's, and lock->token is set.  With unless_newer >= 0 only if no key of the lock was made
- * after that revision; *made is false if one was. */
+/* Put our key at the end of the queue, and look at its place; if the lock is free, put it as the
+ * holder's, and set lock->token.  With unless_newer >= 0, only if no key of the lock was made after
+ * that revision; *made is false if one was. */
 enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until,
     bool *made);
 
@@ -94,21 +94,22 @@ enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int
  * key. */
 enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t until);
 
-/* Put our key as the holder's; with slots takes number place.slot.  If lock->place is blocked,
- * only if nothing is before our key any more. lock->token stays 0 if something is, or if another
- * holder has that number; lock->place is new then.  GONE: our key is not there any more. */
+/* Put our key as the holder's; with slots, take number place.slot.  If lock->place is blocked, only
+ * if nothing is before our key any more.  lock->token stays 0 if something is, or if another holder
+ * has that number; then lock->place is new.  GONE: our key no longer exists. */
 enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until);
 
 /* Put the holder's key under another lease: that of the last renewal, if its answer was lost.
- * GONE: the key is not there any more. */
+ * GONE: the key no longer exists. */
 enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until);
 
-/* Keep the lease that the holder's key is under, and that of a renewal whose answer was lost, where
- * the server refuses to renew it: the lock lasts, but such a lease can end early (above).  Returns
- * ETCD_GONE if the key is not there any more. */
+/* Keep the lease of the holder's key alive, and that of a renewal whose answer was lost, when the
+ * server refuses to renew: the lock lasts, but such a lease can end early (above).  Returns
+ * ETCD_GONE if the key no longer exists. */
 enum etcd_reply etcd_key_prolong(struct etcd_lock *lock, int64_t until);
 
-/* Remove the holder's key; lock->token is 0 then.  GONE: the key went before. */
+/* Remove the holder's key; sets lock->token to 0.  GONE: the key did not exist, perhaps because an
+ * earlier request removed it. */
 enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until);
 
 /* Revoke our leases, which removes the keys that are under them. */

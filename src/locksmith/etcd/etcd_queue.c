@@ -9,7 +9,7 @@
 
 /* The requests, by their place in the transaction. */
 enum question {
-	KEYS_BELOW, /* the nearest key before ours, of those below our peers in name */
+	KEYS_BELOW, /* the nearest key before ours, of those whose names are below our peers' */
 	KEYS_ABOVE,
 	OLDEST,    /* the first key of all, the holder's, for messages */
 	SLOT_KEYS, /* with slots: the N nearest of those before ours, */
@@ -74,7 +74,7 @@ size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *reque
 	return QUESTIONS;
 }
 
-/* etcd compares a range without keys as a key that was made at 0. */
+/* etcd compares an empty range as if it were a key created at revision 0. */
 static void require_none(struct protobuf_out *request, const char *first, const char *end)
 {
 	etcd_wire_condition(request, first, end, TXN_EQUAL, 0);
@@ -86,7 +86,7 @@ void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out
 	bool exclusive = queue->options->mode == LEASE_EXCLUSIVE;
 
 	/* An exclusive lock has no peers: nothing is below them, and our own key is among the
-	 * rest. */
+	 * others. */
 	if (!exclusive)
 		require_none(request, queue->all.first, queue->peers.first);
 	if (exclusive && revision != INT64_MAX)
@@ -108,7 +108,7 @@ static bool begins_with(struct protobuf text, const char *word)
 	return length_of(text) >= length && memcmp(text.at, word, length) == 0;
 }
 
-/* If another program's key is no string, or too long for one, all keys of its range are watched. */
+/* If another program's key is not a string, or too long, watch all keys of its range. */
 static void watch_key(struct etcd_place *place, const struct etcd_key *key,
     const struct etcd_span *range)
 {
@@ -143,8 +143,8 @@ static unsigned int count_keys(struct protobuf keys)
 	return n;
 }
 
-/* The first waiter waits for a free slot number.  Each other one waits until its predecessor has
- * entered, which puts its key again (etcd_key.h), or has gone: so a free number wakes one
+/* The first waiter waits for a free slot number.  Every other one waits until its predecessor
+ * has entered, which puts its key again (etcd_key.h), or has gone: so a free number wakes one
  * waiter. */
 static void place_among_slots(const struct etcd_queue *queue, struct protobuf answer,
     struct etcd_place *place)
@@ -186,7 +186,7 @@ void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer,
 	}
 	if (!place->blocked)
 		return;
-	/* A number that another program has put is newer than our key, perhaps. */
+	/* A number put by another program may be newer than our key. */
 	if (etcd_wire_first(answer, OLDEST, &holder) || etcd_wire_first(answer, NUMBERS, &holder))
 		etcd_queue_describe(&holder, place->who, sizeof place->who);
 	else

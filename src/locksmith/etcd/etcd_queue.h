@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/etcd/etcd_queue.h - our place in the queue of a lock: the requests for it, and the
- * meaning of responses.  No I/O.
+/* locksmith/etcd/etcd_queue.h - our place in the queue of a lock: the requests for it, and what the
+ * responses mean.  No I/O.
  *
  * An exclusive key waits for every key made before it; a shared one for those that are not shared;
  * a slot for those that are not slots, and until fewer than N slots are before it.  Shared keys
- * have a part of the range of their own, and so have slots: the nearest key to wait for is found by
+ * have a part of the range for themselves, and so do slots: the nearest key to wait for is found by
  * its revision, and no value is read, however long the queue is. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_QUEUE_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_QUEUE_H
@@ -19,32 +19,32 @@
 struct etcd_queue {
 	const struct options *options;
 	struct etcd_span all;
-	/* what belongs to locks of our mode, which is not waited for; may be empty */
+	/* the locks of our mode, which we do not wait for; may be empty */
 	struct etcd_span peers;
 	struct etcd_span slots;   /* the keys of locks with slots, */
-	struct etcd_span numbers; /* and of the numbers that are taken (etcd_key.h) */
+	struct etcd_span numbers; /* and the numbers that are taken (etcd_key.h) */
 };
 
 struct etcd_place {
-	bool found; /* our own key is there */
+	bool found; /* our own key exists */
 	bool blocked;
-	/* a change of these keys may make the place free; end "": one key */
+	/* a change of these keys may unblock us; end "": one key */
 	struct etcd_span watch;
 	bool puts;         /* watch for puts, not only for deletions */
 	unsigned int slot; /* a number that is free, if not blocked */
-	char who[400];     /* the holder, if it is known, for messages */
+	char who[400];     /* the holder, if known, for messages */
 };
 
 /* Fill the ranges of the keys of lock NAME, for the mode of options. */
 void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct options *options);
 
-/* Add the requests that tell the place of a key made at revision before (INT64_MAX: of a newcomer)
- * to a transaction.  Returns how many. */
+/* Add the requests that find the place of a key made at revision before (INT64_MAX: a new key) to a
+ * transaction.  Returns how many. */
 size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *request,
     enum txn_branch branch, int64_t before);
 
-/* Add the conditions under which a key made at that revision (INT64_MAX: of a newcomer) has
- * nothing to wait for. Not for slots.  For a shared key: sufficient, not necessary. */
+/* Add the conditions under which a key made at that revision (INT64_MAX: a new key) has nothing to
+ * wait for.  Not for slots.  For a shared key they are sufficient, not necessary. */
 void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out *request,
     int64_t revision);
 
@@ -52,7 +52,7 @@ void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out
 void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer,
     struct etcd_place *place);
 
-/* True if a key holds the lock: its value says so, or it is the FIRST and another program's. */
+/* True if the key holds the lock: its value says so, or it is the FIRST and another program's. */
 bool etcd_queue_holds(const struct etcd_key *key, bool first);
 
 /* The number of the slot that a key says it holds, or -1. */

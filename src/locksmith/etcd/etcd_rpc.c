@@ -15,7 +15,7 @@
 #define NO_MESSAGE "the answer is no gRPC message, or is too long"
 #define PAUSE (150 * MILLISECOND) /* when all endpoints have been tried */
 #define MOST_ALONE (15 * SECOND)
-#define ANSWER_SPREAD 4 /* the next answer may take so many times as long as the last */
+#define ANSWER_SPREAD 4 /* how much longer than the last answer the next one may take */
 
 /* The numbers of the fields: etcd's rpc.proto and kv.proto. */
 enum watch_request { CREATE = 1, WATCH_KEY = 1, WATCH_END = 2, WATCH_SINCE = 3, WATCH_FILTER = 5 };
@@ -27,8 +27,8 @@ enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 };
 
 static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
 
-/* The call to an endpoint failed: the message has the failures of all.  MENDS: it may succeed
- * later. */
+/* The call to an endpoint failed: the message lists the failures of all.  MENDS: another try may
+ * succeed. */
 static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool mends)
 {
 	char all[sizeof rpc->error.text] = "";
@@ -38,8 +38,8 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 	rpc->away = rpc->away || mends;
 	if (!rpc->call.transfer.ended) {
 		rpc->connected = rpc->connected || rpc->call.transfer.connected;
-		/* A server whose queue of connections is full is as silent as one that is not
-		 * there: it is known by the connection that was made before. */
+		/* A server whose connection queue is full is as silent as one that does not exist,
+		 * but a connection was made before. */
 		rpc->slow = rpc->slow || rpc->connected || rpc->call.transfer.late;
 	}
 	for (unsigned int i = 0; i < rpc->url->hosts && used < sizeof all; i++)
@@ -55,7 +55,7 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 	return ETCD_SILENT;
 }
 
-/* What etcd says, in English: gRPC's status alone tells few of these apart. */
+/* What etcd says in English: gRPC's status alone distinguishes few of these. */
 enum meaning {
 	MEANS_NO_MORE, /* than its status */
 	NO_LEASE,
@@ -67,7 +67,7 @@ enum meaning {
 	REQUEST_ENDED
 };
 
-/* The first part that is in the message counts: etcd's rpctypes/error.go. */
+/* The first part found in the message decides: etcd's rpctypes/error.go. */
 static const struct {
 	const char *part;
 	enum meaning meaning;
@@ -91,7 +91,7 @@ static enum meaning meaning_of(const struct grpc_call *call)
 	return MEANS_NO_MORE;
 }
 
-/* TIME was not enough for an answer. */
+/* TIME was too short for an answer. */
 static void be_more_patient(struct etcd_rpc *rpc, int64_t time)
 {
 	int64_t doubled = 2 * later(time, SECOND / 2);
@@ -99,7 +99,7 @@ static void be_more_patient(struct etcd_rpc *rpc, int64_t time)
 	rpc->patience = later(rpc->patience, earlier(doubled, rpc->timeouts.most_silent));
 }
 
-/* Fill the error that a refusal of etcd's means. */
+/* Fill in the error that etcd's refusal stands for. */
 static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 {
 	const char *text = rpc->call.message;
@@ -123,7 +123,7 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	case NO_LOGINS:
 	case LOGIN_REFUSED:
 		return error_plain(&rpc->error, ERROR_PERMISSION, "%s", text);
-	case NO_SPACE: /* no member has: they share the alarm */
+	case NO_SPACE: /* no other member has any: they share the alarm */
 		error_plain(&rpc->error, ERROR_AWAY, "%s", text);
 		return ETCD_FULL;
 	case LOGIN_LAPSED:
@@ -163,7 +163,7 @@ static enum etcd_reply foreign_reply(struct etcd_rpc *rpc, int http)
 	return etcd_failure(rpc, line, http == 429 || (http >= 502 && http <= 504));
 }
 
-/* The connection was made, and ended. */
+/* Was a connection made, and then ended? */
 static bool was_ended(CURLcode result)
 {
 	return result == CURLE_GOT_NOTHING || result == CURLE_RECV_ERROR ||
@@ -172,9 +172,9 @@ static bool was_ended(CURLcode result)
 	       result == CURLE_WEIRD_SERVER_REPLY;
 }
 
-/* Why the first connection was ended, where libcurl says in its ERROR little more than that it was.
- * With TLS 1.3 a server looks at a client's certificate after the handshake, and its alert may come
- * behind the end. */
+/* Why the first connection ended, where libcurl's ERROR says little more than that.  With TLS
+ * 1.3, a server checks a client's certificate after the handshake, and its alert may come after
+ * the end. */
 static const char *why_ended(const struct etcd_rpc *rpc, const char *error)
 {
 	if (strncmp(rpc->base[0], "http:", 5) == 0)
@@ -187,7 +187,7 @@ static const char *why_ended(const struct etcd_rpc *rpc, const char *error)
 	       "another certificate (SEMLOCK_CERT, SEMLOCK_KEY)";
 }
 
-/* No answer came.  A TLS error is no temporary one. */
+/* No answer came.  A TLS error is permanent. */
 static void no_answer(struct etcd_rpc *rpc)
 {
 	const struct transfer *transfer = &rpc->call.transfer;
@@ -199,8 +199,8 @@ static void no_answer(struct etcd_rpc *rpc)
 		error = NO_MESSAGE;
 	if (was_ended(result) && !rpc->reached)
 		error = why_ended(rpc, error);
-	/* The end of the time may have cut the last try off: what the endpoint has answered before
-	 * says more. */
+	/* The last try may have been cut short because the time was up: an earlier answer of the
+	 * endpoint says more. */
 	if (!transfer->ended && rpc->failed[rpc->current][0] != '\0') {
 		memcpy(line, rpc->failed[rpc->current], sizeof line);
 		error = line;
@@ -215,9 +215,9 @@ static void no_answer(struct etcd_rpc *rpc)
 		result != CURLE_SSL_CERTPROBLEM);
 }
 
-/* True for the first keepalive that etcd's grpc-proxy has ended together with its request, before
- * it has asked etcd. There the request stays open from now on; etcd itself has less to do if the
- * request ends at once. */
+/* True for the first keepalive that etcd's grpc-proxy has ended when its request ended, before it
+ * asked etcd.  From now on, keep the request open for a proxy; for etcd itself it is less work if
+ * the request ends at once. */
 static bool found_proxy(struct etcd_rpc *rpc, const char *method)
 {
 	bool found = !rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 &&
@@ -227,7 +227,7 @@ static bool found_proxy(struct etcd_rpc *rpc, const char *method)
 	return found;
 }
 
-/* Prepare a call of the endpoint that is asked first. */
+/* Prepare a call to the endpoint that is asked first. */
 static void prepare(const struct etcd_rpc *rpc, struct grpc_call *call, const char *method,
     struct protobuf_out *request)
 {
@@ -236,8 +236,8 @@ static void prepare(const struct etcd_rpc *rpc, struct grpc_call *call, const ch
 	grpc_prepare(call, rpc->base[rpc->current], method, rpc->token, request);
 }
 
-/* The time that the endpoint has for its answer, where there is TIME for the call.  One that is
- * alone has half of it, within bounds, and the rest is for another connection. */
+/* How long the endpoint may take to answer, if the whole call has TIME.  A single endpoint gets
+ * half of it, within bounds; the rest is for another connection. */
 static int64_t answer_limit(const struct etcd_rpc *rpc, int64_t time)
 {
 	int64_t limit = rpc->reached ? rpc->timeouts.usual : rpc->timeouts.first;
@@ -246,7 +246,7 @@ static int64_t answer_limit(const struct etcd_rpc *rpc, int64_t time)
 	    rpc->url->hosts == 1 ? earlier(time / 2, MOST_ALONE) : 0);
 }
 
-/* One endpoint, once. */
+/* Ask one endpoint, once. */
 static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
     struct protobuf_out *request, int64_t until)
 {
@@ -271,15 +271,14 @@ static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
 		return ask_endpoint(rpc, method, request, until);
 	if (rpc->call.status != GRPC_OK)
 		return refusal_reply(rpc);
-	/* One answer that is quick tells little of the next. */
+	/* one quick answer says little about the next */
 	rpc->patience =
 	    earlier(later(ANSWER_SPREAD * (clock_boottime() - began), rpc->patience / 2),
 		rpc->timeouts.most);
 	return ETCD_OK;
 }
 
-/* A login lapses with a restart of the server, or after some minutes without use; one that was not
- * answered leaves none. */
+/* A login lapses when the server restarts, or after some minutes without use. */
 static bool must_log_in(const struct etcd_rpc *rpc)
 {
 	enum meaning meaning = meaning_of(&rpc->call);
@@ -290,7 +289,7 @@ static bool must_log_in(const struct etcd_rpc *rpc)
 	       meaning == NEEDS_LOGIN;
 }
 
-/* The time until all endpoints are asked again: the slower they are, the longer. */
+/* How long to wait before all endpoints are asked again: the slower they are, the longer. */
 static int64_t pause_of(const struct etcd_rpc *rpc)
 {
 	return later(rpc->patience / 4, PAUSE);
@@ -321,7 +320,7 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
 			return reply;
 		etcd_rpc_rotate(rpc);
 		if (tries % rpc->url->hosts == 0) {
-			/* There was never a connection: a wrong address, most likely. */
+			/* never connected: most likely a wrong address */
 			if (!rpc->connected && !rpc->slow)
 				return ETCD_FATAL;
 			transfer_pause(earlier(until, clock_boottime() + spread(pause_of(rpc))));
@@ -349,8 +348,8 @@ void etcd_rpc_rotate(struct etcd_rpc *rpc)
 
 static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 {
+	struct protobuf_out request; /* rpc->request is that of the call that needs the login */
 	enum etcd_reply reply;
-	struct protobuf_out request; /* the other one is that of the call which needs the login */
 
 	protobuf_start(&request);
 	protobuf_text(&request, LOGIN_NAME, rpc->login.user);
@@ -358,7 +357,7 @@ static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 	rpc->token[0] = '\0';
 	reply = ask_all(rpc, ETCD_LOGIN, &request, until);
 	explicit_bzero(request.bytes, request.used);
-	/* As etcdctl does: a server without authentication needs no user, until it is enabled. */
+	/* Like etcdctl: a server without authentication needs no user until it is enabled. */
 	if (reply != ETCD_OK)
 		return meaning_of(&rpc->call) == NO_LOGINS ? ETCD_OK : reply;
 	protobuf_string(protobuf_bytes(rpc->answer, LOGIN_TOKEN, 0), rpc->token, sizeof rpc->token);
@@ -401,7 +400,7 @@ static int open_call(struct grpc_call *call, size_t limit)
 	return 0;
 }
 
-/* The password of ETCDCTL_USER is that user's alone. */
+/* ETCDCTL_USER's password is for that user alone. */
 static int take_user(const char *value, const struct url *url, struct login *login,
     struct error *error)
 {
@@ -421,7 +420,7 @@ static int take_user(const char *value, const struct url *url, struct login *log
 	return 0;
 }
 
-/* login_find, but ETCDCTL_USER (USER[:PASSWORD]) and ETCDCTL_PASSWORD come first. */
+/* Like login_find(), but ETCDCTL_USER (USER[:PASSWORD]) and ETCDCTL_PASSWORD take precedence. */
 static int find_login(const struct url *url, struct login *login, struct error *error)
 {
 	const char *user = getenv("ETCDCTL_USER"), *password = getenv("ETCDCTL_PASSWORD");

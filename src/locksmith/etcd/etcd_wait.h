@@ -6,9 +6,12 @@
 #include "locksmith/common/engine.h"
 #include "locksmith/etcd/etcd_key.h"
 
-/* Wait for the lock, as long as its options say.  Returns ENGINE_TAKEN with lock->token set;
- * ENGINE_BUSY with lock->place.who; ENGINE_RELEASED: semlock wants it no more; or ENGINE_FAILED
- * with ERROR filled. */
-enum engine_outcome etcd_wait(struct etcd_lock *lock, struct error *error);
+/* Do what is due for our place in the queue, as engine.look() does: put our key, keep its lease,
+ * look, enter.  With LOOK_TAKEN, lock->token is set. */
+enum look etcd_wait_look(struct etcd_lock *lock, struct turn *turn, struct error *error);
+
+/* Wait until the moment UNTIL.  If the watch says that our place may have changed, set turn->at to
+ * 0. */
+void etcd_wait_rest(struct etcd_lock *lock, struct turn *turn, int64_t until);
 
 #endif

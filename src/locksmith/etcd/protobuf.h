@@ -10,9 +10,8 @@
 
 enum { PROTOBUF_PREFIX = 5, PROTOBUF_LONGEST = 32 * 1024 };
 
-/* A message that is being written, behind the prefix with which gRPC sends it.  There is room for
- * all requests of a lock, since its name, which is in each key, is of limited length.  A message
- * without room ends the program. */
+/* A message being built, after gRPC's length prefix.  It holds any request for a lock, because a
+ * lock's name is limited.  Overflow ends the program. */
 struct protobuf_out {
 	unsigned char bytes[PROTOBUF_LONGEST];
 	size_t used;

@@ -13,8 +13,8 @@
 #define MARGIN_SECONDS 2
 #define MISSES_BEFORE_DOUBT 3
 #define MISSES_MOST 30
-#define COLLISIONS_MOST 20 /* tries, with --no-wait */
-#define UNKNOWN_MOST 3
+#define UNKNOWN_MOST 3 /* tries without an answer, with --no-wait */
+#define UNSEEN_MOST 3
 
 const char *dirlock_path(const struct dirlock *lock, const char *name, char path[DIRLOCK_PATH])
 {
@@ -81,8 +81,7 @@ void dirlock_describe_bare(int64_t stamp, char *text, size_t size)
 	snprintf(text, size, FIELD_MODE "exclusive%s " FIELD_NOTE BARE, since);
 }
 
-/* Remove the sign of an owner that was silent for so many seconds.  Returns true if it was removed,
- * by us. */
+/* Remove the sign of an owner that was silent for SECONDS.  Returns true if this call did. */
 static bool break_sign(struct dirlock *lock, const struct owner_sign *sign, int64_t seconds)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -233,7 +232,7 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 	reply = remote->ops->list(remote, lock->parent, compare_name, &search);
 	if (reply == REPLY_DONE && search.found && lock->misses < MISSES_MOST) {
 		/* A file, or a directory made a moment ago.  Count a miss: a file must not block us
-		 * for ever. */
+		 * forever. */
 		lock->misses++;
 		snprintf(lock->who, sizeof lock->who,
 		    "note=something else of this name is in the way");
@@ -244,9 +243,9 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 	return lock_missed(lock, refusal);
 }
 
-/* For how long the directory whose time is STAMP has been empty, by the server's clock, in ns, and
- * rather too little; 0: the server does not tell.  Only for those who ask for it by --stale: a
- * clock that was set forward makes a directory old. */
+/* For how many ns, rather too few, the directory whose time is STAMP has been empty, by the
+ * server's clock; 0: it does not tell, or --stale is not given.  (A clock that was set forward
+ * makes a directory look old: so only who gives --stale trusts it.) */
 static int64_t empty_already(struct dirlock *lock, int64_t stamp)
 {
 	const struct options *options = lock->options;
@@ -337,8 +336,7 @@ static enum step lock_refused(struct dirlock *lock)
 	return STEP_WAIT;
 }
 
-/* A3: is the lock ours, now that our sign is in?  Only if not too much time has passed since A1, at
- * BEGAN. */
+/* A3: is the lock ours, now that our sign is in?  A1 began at BEGAN. */
 static enum step alone(struct dirlock *lock, int64_t began)
 {
 	int64_t marked = clock_boottime(), lease = lock->ttl * SECOND;
@@ -362,11 +360,6 @@ static enum step alone(struct dirlock *lock, int64_t began)
 	lock->unseen = 0;
 	if (dirlock_may_be_removed(lock, began, marked)) {
 		remove_sign(lock, &lock->mine);
-		return STEP_BACK;
-	}
-	/* Too little of the lease is left to renew it in time. */
-	if (clock_boottime() > lease_moment(began + lease, lease, LEASE_ENTER)) {
-		give_back(lock);
 		return STEP_BACK;
 	}
 	return STEP_HELD;
@@ -406,48 +399,57 @@ static enum step attempt(struct dirlock *lock)
 	return STEP_FAILED;
 }
 
-enum engine_outcome dirlock_acquire(struct dirlock *lock)
+/* When the next try is due after STEP. */
+static int64_t next_try(const struct dirlock *lock, enum step step)
 {
-	const struct options *options = lock->options;
-	int64_t give_up = options->wait == NEVER ? NEVER : clock_boottime() + options->wait, pause;
+	int64_t now = clock_boottime(), interval = lock->options->interval;
 
-	for (unsigned int tries = 1;; tries++) {
-		bool last = clock_boottime() >= give_up;
-		enum step step = attempt(lock);
-		unsigned int no_wait_tries = step == STEP_BACK      ? COLLISIONS_MOST
-		                             : step == STEP_UNKNOWN ? UNKNOWN_MOST
-		                                                    : 0;
+	switch (step) {
+	case STEP_WAIT:
+		return now + spread(interval);
+	case STEP_BACK:
+		return now +
+		       earlier(spread(200 * MILLISECOND) - 140 * MILLISECOND, spread(interval));
+	case STEP_UNKNOWN:
+		/* With -n little time is left for the few tries. */
+		return lock->options->no_wait ? now + spread(interval) / 8
+		                              : now + spread(2 * interval);
+	default:
+		return 0;
+	}
+}
 
-		lock->error = lock->remote.error;
-		if (step == STEP_HELD)
-			return ENGINE_TAKEN;
-		if (step == STEP_FAILED)
-			return ENGINE_FAILED;
-		if (lock->unseen >= 3) {
-			error_plain(&lock->error, ERROR_UNAVAILABLE,
-			    "the server does not list what was made there");
-			return ENGINE_FAILED;
-		}
-		if (protocol_released() && !options->no_wait)
-			return ENGINE_RELEASED;
-		if (step != STEP_AGAIN && (options->no_wait ? tries >= no_wait_tries : last))
-			return step == STEP_UNKNOWN && lock->error.kind != ERROR_NONE
-			           ? ENGINE_FAILED
-			           : ENGINE_BUSY;
-		pause = 0;
-		if (step == STEP_WAIT) {
-			say_wait(lock->who);
-			pause = spread(options->interval);
-		} else if (step == STEP_BACK) {
-			pause = earlier(spread(200 * MILLISECOND) - 140 * MILLISECOND,
-			    spread(options->interval));
-		} else if (step == STEP_UNKNOWN) {
-			say_wait("note=the server does not answer");
-			pause = spread(2 * options->interval);
-		}
-		if (pause > 0)
-			loop_wait(earlier(clock_boottime() + pause, give_up));
-		if (protocol_released() && !options->no_wait)
-			return ENGINE_RELEASED;
+enum look dirlock_try(struct dirlock *lock, struct turn *turn, struct error *error)
+{
+	enum step step;
+
+	/* Also when the time is over: a stale lock that was just removed is ours to take. */
+	do
+		step = attempt(lock);
+	while (step == STEP_AGAIN && (!protocol_released() || turn->options->no_wait));
+	turn->at = next_try(lock, step);
+	lock->unknown = step == STEP_UNKNOWN ? lock->unknown + 1 : 0;
+	if (lock->unseen >= UNSEEN_MOST) {
+		error_plain(error, ERROR_UNAVAILABLE,
+		    "the server does not list what was made there");
+		return LOOK_FAILED;
+	}
+	switch (step) {
+	case STEP_HELD:
+		turn->deadline = lock->sent + turn->lease;
+		return LOOK_TAKEN;
+	case STEP_WAIT:
+		snprintf(turn->who, sizeof turn->who, "%s", lock->who);
+		return LOOK_BUSY;
+	case STEP_UNKNOWN:
+		/* We are logged in: the server was reached. */
+		error_plain(error, ERROR_SLOW, "%s", lock->remote.error.text);
+		return turn->options->no_wait && lock->unknown < UNKNOWN_MOST ? LOOK_AGAIN
+		                                                              : LOOK_FAILED;
+	case STEP_FAILED:
+		*error = lock->remote.error;
+		return LOOK_FAILED;
+	default:
+		return LOOK_AGAIN;
 	}
 }

@@ -28,17 +28,16 @@
  * sign.  But it may be the lock of a plain client, which has no lease and holds while the directory
  * is there, and the server has nothing to tell the two apart: MKD is all that the plain one does,
  * and it must be all that decides for us, too.  ftp.py shows why the ways around it let two in:
- *   - an intent beside the lock, made before A1: its owner may be dead before A1 was done, and the
- *     directory a plain client's
+ *   - an intent beside the lock, made before A1: its owner may die before A1, and then the
+ *     directory is a plain client's
  *   - a directory with the sign in it, renamed to the lock's name: rename(2) replaces an empty
  *     directory, which may be a plain client's
  *   - a bare directory is removed after a lease: a plain client holds for longer than that
- * So --stale, for which a plain client may hold the lock, bounds both. */
+ * So --stale limits both: a bare directory, and how long a plain client may hold the lock. */
 #ifndef SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 #define SEMLOCK_LOCKSMITH_FTP_DIRLOCK_H
 
 #include "locksmith/common/engine.h"
-#include "locksmith/common/renewal.h"
 #include "locksmith/ftp/remote_dir.h"
 
 /* Longer than the path of a sign in a lock directory, with its NUL. */
@@ -57,15 +56,14 @@ struct dirlock {
 	struct listing seen; /* the last complete one: the ages of the next are counted from it */
 	/* modification time, by the server, of the empty directory that we watch */
 	int64_t empty_stamp;
-	bool bare_told;         /* what an empty directory may be was said */
-	char who[400];          /* the last known holder, for messages */
-	unsigned int misses;    /* A1 refused, and then nothing there, so many times in a row */
-	unsigned int unseen;    /* our sign was made but not listed, so many times in a row */
-	struct renewal renewal; /* while we hold */
-	int64_t tried;          /* when the heartbeat without a reply was first sent; 0: none */
-	/* when a removal of our sign was first sent to which no answer came; 0: none */
-	int64_t removing;
-	struct error error;
+	bool bare_told;       /* what an empty directory may be was said */
+	char who[400];        /* the last known holder, for messages */
+	unsigned int misses;  /* how often in a row A1 was refused, and then nothing was there */
+	unsigned int unseen;  /* how often in a row our sign was made but not listed */
+	unsigned int unknown; /* tries without an answer, in a row */
+	bool holds;           /* our sign is there */
+	int64_t tried;        /* when the heartbeat without a reply was first sent; 0: none */
+	int64_t removing;     /* when the removal of our sign was first tried; 0: not yet */
 };
 
 /* Put the absolute path of the entry NAME of the lock directory into PATH, and return it. */
@@ -81,9 +79,8 @@ void dirlock_describe(const struct owner_sign *sign, char *text, size_t size);
  * not known. */
 void dirlock_describe_bare(int64_t stamp, char *text, size_t size);
 
-/* Take the lock.  With ENGINE_FAILED, lock->error is filled.  protocol_released() may have become
- * true meanwhile. */
-enum engine_outcome dirlock_acquire(struct dirlock *lock);
+/* Try once to take the lock, as engine.look() does. */
+enum look dirlock_try(struct dirlock *lock, struct turn *turn, struct error *error);
 
 /* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is
  * there now may be a plain client's. */

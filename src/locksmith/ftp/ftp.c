@@ -11,8 +11,7 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/ftp/dirlock.h"
 
-#define DEFAULT_TTL 60
-#define RETRY (SECOND / 2)
+static struct dirlock the_lock; /* too large for the stack */
 
 /* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the
  * login directory.  With sftp:// all are absolute, and /~/ is the login directory. */
@@ -34,19 +33,68 @@ static int set_paths(struct dirlock *lock)
 	    lock->path);
 	slash = strrchr(lock->parent, '/');
 	if (slash == NULL || slash[1] == '\0')
-		return error_plain(&lock->error, ERROR_UNAVAILABLE,
+		return error_plain(&lock->remote.error, ERROR_UNAVAILABLE,
 		    "the server names no login directory");
 	lock->base = lock->path + (slash - lock->parent) + 1;
 	slash[slash == lock->parent ? 1 : 0] = '\0';
 	return 0;
 }
 
-/* The sign of life that was sent at that moment has arrived. */
-static void note_life(struct dirlock *lock, int64_t sent)
+static int prepare(struct options *options, struct error *error)
 {
-	lock->renewal.deadline = sent + lock->renewal.lease;
+	struct dirlock *lock = &the_lock;
+	int64_t ttl = options->ttl > 0 ? options->ttl : engine.ttl;
+
+	lock->options = options;
+	lock->ttl = (unsigned int)((ttl + SECOND - 1) / SECOND);
+	listing_clear(&lock->seen);
+	return url_parse(options->url_text,
+	    "put it into SEMLOCK_PASSWORD, or into ~/.netrc (machine HOST login USER password ...)",
+	    &options->url, error);
+}
+
+/* Log in, unless we are.  Returns 0, or -1 with ERROR filled. */
+static int log_in(struct dirlock *lock, struct error *error)
+{
+	const struct options *options = lock->options;
+
+	if (lock->base != NULL)
+		return 0;
+	if (remote_dir_open(&lock->remote,
+		strcmp(options->url.scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops, &options->url,
+		options->answer_by, options->no_wait) == REPLY_DONE &&
+	    set_paths(lock) == 0)
+		return 0;
+	*error = lock->remote.error;
+	remote_dir_close(&lock->remote);
+	lock->base = NULL;
+	return -1;
+}
+
+/* The sign of life sent at the moment SENT has arrived. */
+static void note_life(struct dirlock *lock, struct turn *turn, int64_t sent)
+{
+	turn->deadline = sent + turn->lease;
 	lock->tried = 0;
-	lock->remote.until = lease_moment(lock->renewal.deadline, lock->renewal.lease, LEASE_LAST);
+}
+
+static enum look look(struct turn *turn, struct error *error)
+{
+	struct dirlock *lock = &the_lock;
+	enum look look;
+
+	if (lock->holds)
+		return LOOK_TAKEN;
+	if (log_in(lock, error) != 0)
+		return LOOK_FAILED;
+	turn->lease = lock->ttl * SECOND; /* in whole seconds */
+	/* A directory that is made after we have given up would be in the way until --stale. */
+	lock->remote.until = NEVER;
+	look = dirlock_try(lock, turn, error);
+	lock->holds = look == LOOK_TAKEN;
+	if (lock->holds)
+		note_life(lock, turn, lock->sent);
+	return look;
 }
 
 /* Give SIGN the name of the next heartbeat. */
@@ -58,14 +106,14 @@ static void next_sign(const struct dirlock *lock, struct owner_sign *sign)
 }
 
 /* Rename the sign to its next number. */
-static enum renewed beat(struct renewal *renewal, int64_t until, struct error *error)
+static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 {
-	struct dirlock *lock = renewal->lock;
+	struct dirlock *lock = &the_lock;
 	struct owner_sign next = lock->mine;
 	char from[DIRLOCK_PATH], to[DIRLOCK_PATH];
 	enum reply reply;
 
-	(void)until; /* note_life() has set it */
+	lock->remote.until = until;
 	next_sign(lock, &next);
 	/* The first request may have been done: waiters count from there. */
 	if (lock->tried == 0)
@@ -86,141 +134,121 @@ static enum renewed beat(struct renewal *renewal, int64_t until, struct error *e
 			return RENEW_AGAIN;
 		if (listing_find(&lock->listing, next.name) == NULL) {
 			error_plain(error, ERROR_LOST, "it was taken over by another");
+			lock->holds = false;
 			return RENEW_GONE;
 		}
 	}
 	lock->mine = next;
-	note_life(lock, lock->tried);
+	note_life(lock, turn, lock->tried);
 	return RENEWED;
 }
 
-/* Remove sign and directory.  DONE, or REFUSED: the sign was broken before; UNKNOWN: try again. */
-static enum reply let_go(struct dirlock *lock)
-{
-	struct remote_dir *remote = &lock->remote;
-	int64_t now = clock_boottime();
-	char path[DIRLOCK_PATH];
-	enum reply reply = remote->ops->rmdir(remote, dirlock_path(lock, lock->mine.name, path));
-
-	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL) {
-		if (lock->removing == 0)
-			lock->removing = now;
-		return REPLY_UNKNOWN;
-	}
-	if (reply == REPLY_REFUSED) {
-		reply = dirlock_look(lock);
-		if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL ||
-		    listing_find(&lock->listing, lock->mine.name) != NULL)
-			return REPLY_UNKNOWN;
-		/* A heartbeat whose reply was lost may have renamed the sign. */
-		next_sign(lock, &lock->mine);
-		if (listing_find(&lock->listing, lock->mine.name) != NULL)
-			return REPLY_UNKNOWN;
-		now = clock_boottime();
-		if (lock->removing == 0 || now >= lock->renewal.deadline)
-			return REPLY_REFUSED;
-		/* Our sign is removed, and another client may have removed the directory since. */
-		if (dirlock_may_be_removed(lock, lock->removing, now))
-			return REPLY_DONE;
-	}
-	/* Only once: a second request could remove the directory of a plain client that came after
-	 * us. */
-	remote->ops->rmdir(remote, lock->path);
-	return REPLY_DONE;
-}
-
-/* Keep the lock until semlock wants it no more, or it is lost, and release it. */
-static enum engine_outcome hold(struct dirlock *lock)
-{
-	int64_t lease = lock->ttl * SECOND, give_up;
-	enum reply reply;
-
-	lock->renewal = (struct renewal){.lock = lock,
-	    .lease = lease,
-	    .at = LEASE_BEAT,
-	    .retry = RETRY,
-	    .renew = beat};
-	note_life(lock, lock->sent);
-	if (renewal_hold(&lock->renewal, -1, -1, &lock->error) != 0)
-		return ENGINE_FAILED;
-	give_up = clock_boottime() + lease;
-	lock->remote.until = NEVER;
-	while ((reply = let_go(lock)) == REPLY_UNKNOWN && clock_boottime() < give_up)
-		loop_pause(clock_boottime() + RETRY);
-	if (reply == REPLY_DONE) {
-		say(SAYS_FREE);
-		return ENGINE_RELEASED;
-	}
-	if (reply == REPLY_REFUSED)
-		error_plain(&lock->error, ERROR_LOST,
-		    "it had been taken over before it was released");
-	else
-		error_plain(&lock->error, ERROR_UNAVAILABLE,
-		    "%s; the lock is free when its lease ends", lock->remote.error.text);
-	return ENGINE_FAILED;
-}
-
-static enum engine_outcome who(struct dirlock *lock)
+/* The server refuses to remove our sign: is it there?  FREE_GONE: no. */
+static enum freed look_for_sign(struct dirlock *lock, struct error *error)
 {
 	enum reply reply = dirlock_look(lock);
+
+	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL ||
+	    listing_find(&lock->listing, lock->mine.name) != NULL)
+		return FREE_AGAIN;
+	/* A heartbeat whose reply was lost may have renamed it. */
+	next_sign(lock, &lock->mine);
+	if (listing_find(&lock->listing, lock->mine.name) != NULL)
+		return FREE_AGAIN;
+	error_plain(error, ERROR_LOST, "it had been taken over before it was released");
+	return FREE_GONE;
+}
+
+/* May the directory be removed, now that our sign is not in it?  One that another client may have
+ * removed before us can be a plain client's now. */
+static bool directory_is_ours(const struct dirlock *lock, const struct turn *turn, enum freed freed)
+{
+	int64_t now = clock_boottime();
+
+	if (freed == FREE_GONE && (!turn->unsure || now >= turn->deadline))
+		return false;
+	return freed == FREED || !dirlock_may_be_removed(lock, lock->removing, now);
+}
+
+/* Remove our sign, and then the directory. */
+static enum freed release(struct turn *turn, int64_t until, struct error *error)
+{
+	struct dirlock *lock = &the_lock;
+	struct remote_dir *remote = &lock->remote;
+	char path[DIRLOCK_PATH];
+	enum freed freed = FREED;
+	enum reply reply;
+
+	if (!lock->holds)
+		return FREED;
+	if (lock->removing == 0)
+		lock->removing = clock_boottime();
+	remote->until = until;
+	reply = remote->ops->rmdir(remote, dirlock_path(lock, lock->mine.name, path));
+	if (reply == REPLY_REFUSED)
+		freed = look_for_sign(lock, error);
+	else if (reply != REPLY_DONE)
+		freed = FREE_AGAIN;
+	if (freed == FREE_AGAIN) { /* also after a refusal, which may pass */
+		error_plain(error, ERROR_AWAY, "%s",
+		    reply == REPLY_REFUSED ? "the server does not remove the holder's sign"
+					   : remote->error.text);
+		return FREE_AGAIN;
+	}
+	lock->holds = false;
+	/* Once: a second request could remove the directory of a plain client that came after
+	 * us. */
+	if (directory_is_ours(lock, turn, freed))
+		remote->ops->rmdir(remote, lock->path);
+	return freed;
+}
+
+static enum look who(struct turn *turn, struct error *error)
+{
+	struct dirlock *lock = &the_lock;
+	enum reply reply;
 	int64_t stamp = 0;
 	char text[300];
 
+	(void)turn;
+	if (log_in(lock, error) != 0)
+		return LOOK_FAILED;
+	reply = dirlock_look(lock);
 	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
-		lock->error = lock->remote.error;
-		return ENGINE_FAILED;
+		*error = lock->remote.error;
+		return LOOK_FAILED;
 	}
 	for (size_t i = 0; i < lock->listing.signs; i++) {
 		dirlock_describe(&lock->listing.sign[i], text, sizeof text);
 		say(SAYS_WHO " " FIELD_STATE "holds %s", text);
 	}
 	if (lock->listing.signs > 0)
-		return ENGINE_BUSY;
+		return LOOK_BUSY;
 	if (lock->remote.ops->enter(&lock->remote, lock->path) != REPLY_DONE)
-		return ENGINE_RELEASED;
+		return LOOK_FREE;
 	if (lock->remote.ops->modified(&lock->remote, lock->path, &stamp) != REPLY_DONE)
 		stamp = 0;
 	dirlock_describe_bare(stamp, text, sizeof text);
 	say(SAYS_WHO " " FIELD_STATE "holds %s", text);
-	return ENGINE_BUSY;
+	return LOOK_BUSY;
 }
 
-static enum engine_outcome run(const struct options *options, struct error *error)
+static void hang_up(void)
 {
-	static struct dirlock the_lock; /* too large for the stack */
-	struct dirlock *lock = &the_lock;
-	enum engine_outcome outcome = ENGINE_FAILED;
-
-	*lock = (struct dirlock){.options = options, .ttl = DEFAULT_TTL};
-	if (options->ttl > 0)
-		lock->ttl = (unsigned int)((options->ttl + SECOND - 1) / SECOND);
-	listing_clear(&lock->seen);
-	if (remote_dir_open(&lock->remote,
-		strcmp(options->url.scheme, "sftp") == 0 ? &sftp_ops : &ftp_ops, &options->url,
-		options->answer_by, options->no_wait) != REPLY_DONE)
-		lock->error = lock->remote.error;
-	else if (set_paths(lock) == 0)
-		outcome = options->action == ACTION_WHO ? who(lock) : dirlock_acquire(lock);
-	if (outcome == ENGINE_BUSY && options->action != ACTION_WHO)
-		say(SAYS_BUSY " %s", lock->who);
-	if (outcome == ENGINE_TAKEN)
-		outcome = hold(lock);
-	remote_dir_close(&lock->remote);
-	*error = lock->error;
-	return outcome;
-}
-
-static int ftp_parse(const char *text, struct url *url, struct error *error)
-{
-	return url_parse(text,
-	    "put it into SEMLOCK_PASSWORD, or into ~/.netrc (machine HOST login USER password ...)",
-	    url, error);
+	remote_dir_close(&the_lock.remote);
 }
 
 const struct engine engine = {
     .name = "ftp",
     .schemes = "ftp ftpes ftps sftp",
     .words = "",
-    .parse = ftp_parse,
-    .run = run,
+    .stale = true,
+    .ttl = 60 * SECOND,
+    .beat = LEASE_BEAT,
+    .prepare = prepare,
+    .look = look,
+    .renew = renew,
+    .release = release,
+    .who = who,
+    .hang_up = hang_up,
 };

@@ -2,8 +2,11 @@
 #include <config.h>
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -36,18 +39,40 @@ void sign_make(struct owner_sign *sign, unsigned int ttl, long pid)
 	sign_name(sign);
 }
 
+/* Read a number of at most MOST, which a dot follows, and move *TEXT past the dot. */
+static bool read_number(const char **text, unsigned long most, unsigned long *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoul(*text, &end, 10);
+	if (!isdigit((unsigned char)**text) || *end != '.' || errno != 0 || *number > most)
+		return false;
+	*text = end + 1;
+	return true;
+}
+
 /* A name is a sign's if its fields make the same name. */
 bool sign_parse(const char *name, struct owner_sign *sign)
 {
+	const char *rest = name + strlen("sl1.x.");
+	unsigned long ttl, pid;
+
 	*sign = (struct owner_sign){.ttl = 0};
 	/* The name becomes part of FTP commands: allow no other characters. */
-	if (strncasecmp(name, "sl1.x.", 6) != 0 ||
-	    sscanf(name + 6, "%u.%lu.%16[0-9a-fA-F].%ld.%64[" HOST_CHARS "]", &sign->ttl,
-		&sign->beat, sign->nonce, &sign->pid, sign->host) != 5)
+	if (strncasecmp(name, "sl1.x.", 6) != 0 || !read_number(&rest, LONGEST_SECONDS, &ttl) ||
+	    !read_number(&rest, ULONG_MAX, &sign->beat) ||
+	    sscanf(rest, "%16[0-9a-fA-F].", sign->nonce) != 1 || strlen(sign->nonce) != 16 ||
+	    rest[16] != '.')
 		return false;
+	rest += 17;
+	if (!read_number(&rest, INT32_MAX, &pid) ||
+	    sscanf(rest, "%64[" HOST_CHARS "]", sign->host) != 1)
+		return false;
+	sign->ttl = (unsigned)ttl;
+	sign->pid = (long)pid;
 	sign_name(sign);
-	if (strlen(sign->nonce) != 16 || sign->ttl > LONGEST_SECONDS || sign->pid < 0 ||
-	    sign->pid > INT32_MAX || strcasecmp(sign->name, name) != 0)
+	if (strcasecmp(sign->name, name) != 0)
 		return false;
 	strcpy(sign->name, name);
 	return true;

@@ -57,7 +57,7 @@ static int give_login(struct remote_dir *remote)
 		return -1;
 	if (login.user[0] == '\0' && login.has_password)
 		return error_plain(&remote->error, ERROR_PERMISSION,
-		    "SEMLOCK_PASSWORD is set, and no user: name one by %s://USER@HOST/... or "
+		    "SEMLOCK_PASSWORD is set, but no user is: give one by %s://USER@HOST/... or "
 		    "SEMLOCK_USER",
 		    remote->url->scheme);
 	remote->unnamed = login.user[0] == '\0';

@@ -10,10 +10,10 @@
 
 enum { MOST_OPTIONS = 80 };
 
-/* What the URL says without the lock's name, as libpq takes it apart. */
+/* The URL without the lock's name, as libpq parses it. */
 static PQconninfoOption *url_options;
 
-/* Where a host was reached: a server may be asked when its name cannot be. */
+/* The address where a host was reached: the server may be reachable when the resolver is not. */
 static struct place {
 	char host[264];
 	char hostaddr[INET6_ADDRSTRLEN + 20]; /* "": nothing is remembered */
@@ -40,7 +40,7 @@ static PQconninfoOption *read_url(const char *first, size_t length, const char *
 	    sizeof url)
 		options = PQconninfoParse(url, &reason);
 	if (options == NULL)
-		error_plain(error, ERROR_USAGE, "the URL makes no sense: %.*s",
+		error_plain(error, ERROR_USAGE, "invalid URL: %.*s",
 		    reason != NULL ? (int)strcspn(reason, "\n") : 8,
 		    reason != NULL ? reason : "too long");
 	PQfreemem(reason);
@@ -92,7 +92,7 @@ int conninfo_parse(const char *text, struct url *url, struct error *error)
 		return error_plain(error, ERROR_USAGE,
 		    "a password in a URL can be read by everybody (ps): put it into "
 		    "~/.pgpass or into SEMLOCK_PASSWORD");
-	/* A standby cannot lock. */
+	/* a standby cannot lock */
 	sessions = option("target_session_attrs");
 	if (sessions[0] == '\0')
 		sessions = getenv("PGTARGETSESSIONATTRS");
@@ -104,8 +104,8 @@ int conninfo_parse(const char *text, struct url *url, struct error *error)
 	return 0;
 }
 
-/* The I-th element, from 0, of LIST ("a,b,c"), into ELEMENT (SIZE bytes); the only element of a
- * list is that of every host.  Returns false if LIST is shorter. */
+/* Copy the I-th element, from 0, of LIST ("a,b,c") into ELEMENT (SIZE bytes); a single element is
+ * that of every host.  Returns false if LIST is shorter. */
 static bool find_element(const char *list, unsigned int i, char *element, size_t size)
 {
 	bool alone = strchr(list, ',') == NULL;
@@ -120,13 +120,13 @@ static bool find_element(const char *list, unsigned int i, char *element, size_t
 	return true;
 }
 
-/* The value of KEYWORD where the URL has none; NULL: libpq is to take its own. */
+/* The value of KEYWORD if the URL has none; NULL: libpq uses its default. */
 static const char *value_by_default(const char *keyword)
 {
 	static const struct {
 		const char *keyword;
 		const char *of_libpq, *ours; /* two variables of the environment */
-		const char *value;           /* without ours */
+		const char *value;           /* if neither is set */
 	} defaults[] = {{"user", "PGUSER", "SEMLOCK_USER", NULL},
 	    {"password", "PGPASSWORD", "SEMLOCK_PASSWORD", NULL},
 	    {"sslrootcert", "PGSSLROOTCERT", "SEMLOCK_CACERT", NULL},
@@ -137,7 +137,7 @@ static const char *value_by_default(const char *keyword)
 	    {"keepalives_count", NULL, NULL, "3"}, {"tcp_user_timeout", NULL, NULL, "10000"}};
 	const char *authority = getenv("SEMLOCK_CACERT");
 
-	/* Nothing is sent to a server that the authority does not vouch for. */
+	/* send nothing to a server that the authority does not vouch for */
 	if (strcmp(keyword, "sslmode") == 0 && authority != NULL && authority[0] != '\0')
 		return "verify-full";
 	for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
@@ -216,7 +216,7 @@ bool conninfo_connect_again(unsigned int i, const char *session, PGconn **db)
 	return true;
 }
 
-/* Has HOST to be looked up?  Not a number, nor the directory of a socket. */
+/* Must HOST be looked up?  Not if it is a number, or the directory of a socket. */
 static bool is_name(const char *host)
 {
 	struct in6_addr address;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/postgresql/conninfo.h - the lock's URL and the environment, as libpq's settings of a
- * connection. */
+/* locksmith/postgresql/conninfo.h - libpq's connection settings, from the lock's URL and the
+ * environment. */
 #ifndef SEMLOCK_LOCKSMITH_POSTGRESQL_CONNINFO_H
 #define SEMLOCK_LOCKSMITH_POSTGRESQL_CONNINFO_H
 
@@ -11,28 +11,28 @@
 #include "locksmith/common/url.h"
 #include "report/error.h"
 
-/* Read the URL TEXT, "SCHEME://[USER@][HOST[:PORT][,...]]/NAME[?KEYWORD=VALUE&...]": one of
- * libpq's, with the lock's name where libpq has the database's, which is ?dbname=.  URL gets the
+/* Parse the URL TEXT, "SCHEME://[USER@][HOST[:PORT][,...]]/NAME[?KEYWORD=VALUE&...]": one of
+ * libpq's, but with the lock's name in place of the database's, which is ?dbname=.  URL gets the
  * name as its path.  Returns 0, or -1 with ERROR filled. */
 int conninfo_parse(const char *text, struct url *url, struct error *error);
 
 /* How many hosts the URL names, at least 1. */
 unsigned int conninfo_hosts(void);
 
-/* Begin to connect to the I-th host, from 0; SESSION names the session where neither the URL nor
- * the environment does.  Returns false if the URL has fewer hosts; else *DB is what libpq returns,
- * NULL if it has no memory.  libpq waits for the resolver of names. */
+/* Begin to connect to the I-th host, from 0; SESSION is the session's name unless the URL or the
+ * environment has one.  Returns false if the URL has fewer hosts; else *DB is what libpq returns,
+ * NULL if it has no memory.  libpq waits for the resolver. */
 bool conninfo_connect(unsigned int i, const char *session, PGconn **db);
 
-/* Begin to connect to the address at which DB, a session with the I-th host that is remembered, has
- * reached it: without the resolver.  Returns false if none is remembered. */
+/* Begin to connect to the address at which a session with the I-th host was reached before, without
+ * the resolver.  Returns false if none is remembered. */
 bool conninfo_connect_again(unsigned int i, const char *session, PGconn **db);
 
 /* Remember where DB, a session, has reached the I-th host; NULL: forget it. */
 void conninfo_remember(unsigned int i, const PGconn *db);
 
-/* "semlock NAME WHAT", the name of a session, into TEXT (SIZE bytes): in ASCII, and cut, as
- * PostgreSQL keeps it; "" if the user has set a name. */
+/* Put "semlock NAME WHAT", the name of a session, into TEXT (SIZE bytes): in ASCII, and cut as
+ * PostgreSQL does; "" if the user has set a name. */
 void conninfo_application(const struct options *options, const char *what, char *text, size_t size);
 
 #endif

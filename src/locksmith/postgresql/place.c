@@ -12,20 +12,19 @@
 #include "locksmith/postgresql/schema.h"
 #include "locksmith/postgresql/session.h"
 
-/* ---- the statements; query.h says what :name and the like stand for ---- */
+/* ---- the statements; query.h explains :name and the other variables ---- */
 
-/* Clients that decide do so one by one, each with a snapshot that is later than this. */
+/* Clients decide one by one, each with a snapshot taken after this. */
 static const char one_by_one[] = "SELECT pg_advisory_xact_lock(hashtextextended(:name, 7302))";
 
-/* Of a row's session: it has ended, and the server has not been started since.  The row's client is
- * gone, or will be back in a moment.  (The number may be another session's by now: then the row
- * lapses.) */
+/* A row's session has ended, and the server was not restarted since.  Its client has gone, or will
+ * be back in a moment.  (If the number is another session's by now, the row lapses.) */
 #define SESSION_ENDED \
 	"(pid IS NOT NULL AND boot = pg_postmaster_start_time()" \
 	" AND NOT EXISTS (SELECT FROM pg_stat_get_activity(pid)))"
 
-/* When the time of a row is over.  A server that was away took no sign of life: a place that is
- * from before its start has a lease from then. */
+/* When a row's time is over.  While the server was away it took no sign of life: a place from
+ * before its start has a lease from then on. */
 #define ENDS \
 	"(CASE WHEN token IS NULL AND boot <> pg_postmaster_start_time()" \
 	"  THEN greatest(until, pg_postmaster_start_time() + lease) ELSE until END)"
@@ -33,15 +32,14 @@ static const char one_by_one[] = "SELECT pg_advisory_xact_lock(hashtextextended(
 /* A row that holds, or a place whose time is not over. */
 #define COUNTS "(token IS NOT NULL OR " ENDS " > clock_timestamp())"
 
-/* Rows that are in the way of our row, p: every one that holds, whatever its ticket, and every
- * place that came earlier.  (The ticket only makes the order.)  Readers are not in the way of a
- * reader. */
+/* The rows in the way of our row, p: every row that holds, whatever its ticket, and every place
+ * that came earlier.  (The ticket only makes the order.)  Readers do not block a reader. */
 #define ROWS_IN_THE_WAY \
 	" FROM semlock.place" \
 	" WHERE name = :name AND id <> :id AND (token IS NOT NULL OR ticket < p.ticket)" \
 	"  AND NOT (:mode = 'shared' AND mode = 'shared') AND " COUNTS
 
-/* What take_entry() reads of our row, p.  A setting that outlasts the transaction is made only in a
+/* What take_entry() reads of our row, p.  A setting that outlasts the transaction is only made in a
  * session that no pooler shares. */
 #define ENTRY \
 	" p.token," \
@@ -56,9 +54,9 @@ static const char one_by_one[] = "SELECT pg_advisory_xact_lock(hashtextextended(
 
 enum { ENTRY_COLUMNS = 6 };
 
-/* Take a lock of which nobody else has a row, not even one whose time has passed: a new session has
- * to plan each statement, and this is one alone.  What a role lacks that may not renew or leave is
- * said by the whole step. */
+/* Take a lock for which nobody else has a row, not even one whose time is over.  This is a single
+ * statement, because a new session must plan each one.  If the role lacks a permission to renew or
+ * to leave, the whole step reports it. */
 static const char enter_alone[] =
     "INSERT INTO semlock.place AS p (name, id, ticket, token, mode, slot, lease, until,"
     "  pid, boot, client, version)"
@@ -71,27 +69,31 @@ static const char enter_alone[] =
     "  AND has_table_privilege('semlock.place', 'DELETE')"
     " RETURNING" ENTRY;
 
-/* A place whose time is over is in nobody's way.  It is kept for a minute: its client may only be
- * slow, or have found no session on a full server. */
+/* A place whose time is over blocks nobody.  It is kept for a minute: its client may only be slow,
+ * or have found no session on a full server. */
 static const char remove_lapsed[] =
     "DELETE FROM semlock.place"
     " WHERE name = :name AND id <> :id"
     "  AND CASE WHEN token IS NULL THEN " ENDS " + '1 min' ELSE until END"
     "   <= clock_timestamp()";
 
+/* A row that holds already, by a step whose answer was lost, keeps the lease of a lock. */
 static const char stand_in_line[] =
-    "INSERT INTO semlock.place (name, id, ticket, mode, lease, until, pid, boot, client,"
+    "INSERT INTO semlock.place AS p (name, id, ticket, mode, lease, until, pid, boot, client,"
     "  version)"
-    " VALUES (:name, :id, nextval('semlock.token'), :mode, :lease, clock_timestamp() + :lease,"
+    " VALUES (:name, :id, nextval('semlock.token'), :mode, :placelease,"
+    "  clock_timestamp() + :placelease,"
     "  CASE pg_backend_pid() WHEN :backend THEN :seat END, pg_postmaster_start_time(), :client,"
     "  1)"
     " ON CONFLICT (name, id) DO UPDATE"
-    "  SET until = clock_timestamp() + excluded.lease, pid = excluded.pid, boot = excluded.boot";
+    "  SET until = clock_timestamp() + p.lease, pid = excluded.pid, boot = excluded.boot";
 
-/* Enter if nothing is in the way.  Fewer holders of slots than there are slots are in nobody's. */
+/* Enter if nothing is in the way.  Slot holders block nobody as long as they are fewer than the
+ * slots. */
 static const char enter[] =
     "UPDATE semlock.place AS p"
-    " SET token = nextval('semlock.token'), until = clock_timestamp() + lease, client = :client,"
+    " SET token = nextval('semlock.token'), lease = :lease, until = clock_timestamp() + :lease,"
+    "  client = :client,"
     "  slot = CASE WHEN :mode = 'slots' THEN ("
     "   SELECT min(n) FROM generate_series(0, :slots - 1) AS n"
     "   WHERE NOT EXISTS (SELECT FROM semlock.place AS u"
@@ -108,7 +110,7 @@ static const char returning_entry[] = " RETURNING" ENTRY;
 static const char leave_unless_entered[] =
     "DELETE FROM semlock.place WHERE name = :name AND id = :id AND token IS NULL";
 
-/* A clock that was set back makes no lease longer.  A waiter whose session has ended comes back
+/* A clock that was set back must not lengthen a lease.  A waiter whose session has ended comes back
  * soon, or never. */
 static const char shorten[] =
     "UPDATE semlock.place AS o SET until = clock_timestamp() + n.rest"
@@ -118,8 +120,8 @@ static const char shorten[] =
     "  FROM semlock.place WHERE name = :name) AS n"
     " WHERE o.name = :name AND o.id = n.id AND o.until > clock_timestamp() + n.rest + '10 ms'";
 
-/* The first that waits hears of it at commit; not one whose place has lapsed, which may stand
- * still. */
+/* The first waiter hears of it at commit; but not one whose place has lapsed, which may be
+ * stopped. */
 #define WAKE_FIRST \
 	"SELECT pg_notify('semlock_' || id, '') FROM (" \
 	"  SELECT id FROM semlock.place" \
@@ -128,14 +130,14 @@ static const char shorten[] =
 
 static const char wake_first[] = WAKE_FIRST;
 
-/* Beside a reader or a holder of a slot the next may perhaps enter, too. */
+/* Beside a reader or a slot holder, the next may be able to enter, too. */
 static const char wake_first_if_entered[] =
     WAKE_FIRST " WHERE EXISTS (SELECT FROM semlock.place"
 	       "  WHERE name = :name AND id = :id AND token IS NOT NULL)";
 
 static const char listen[] = "LISTEN :channel";
 
-/* So many percent of the sessions that the server, the role and the database may have are free. */
+/* The percentage of free sessions, of those that the server, the role and the database allow. */
 #define ROOM \
 	" (SELECT least(" \
 	"   100 - 100 * used.by_all / (current_setting('max_connections')::int" \
@@ -151,8 +153,8 @@ static const char listen[] = "LISTEN :channel";
 	"   FROM pg_stat_get_activity(NULL) WHERE datid IS NOT NULL) AS used" \
 	"  WHERE role.rolname = session_user AND database.datname = current_database())"
 
-/* What the step has come to, as take_look() reads it, also where our row is gone.  A waiter's
- * commit is not flushed to disk. */
+/* The result of the step, for take_look(), also if our row is gone.  A waiter's commit need not be
+ * flushed to disk. */
 static const char look[] =
     "WITH p AS ("
     "  SELECT mine.* FROM (SELECT) AS us LEFT JOIN semlock.place AS mine"
@@ -174,7 +176,7 @@ static const char look[] =
 
 enum { LOOK_BEFORE = ENTRY_COLUMNS, LOOK_LAPSE, LOOK_WHO, LOOK_COMMIT, LOOK_ROOM, LOOK_COLUMNS };
 
-/* After a lost connection the session is another. */
+/* after a lost connection, the session is another one */
 static const char beat[] = "UPDATE semlock.place AS p"
 			   " SET until = clock_timestamp() + lease,"
 			   "  pid = CASE pg_backend_pid() WHEN :backend THEN :seat END,"
@@ -186,14 +188,14 @@ static const char beat[] = "UPDATE semlock.place AS p"
 
 enum { BEAT_BEFORE, BEAT_OURS, BEAT_ROOM, BEAT_COLUMNS };
 
-/* The process is the command from START on. */
+/* from START on, the process is the command */
 static const char renew[] = "UPDATE semlock.place"
 			    " SET until = clock_timestamp() + lease,"
 			    "  client = regexp_replace(client, '^pid=[0-9]+', 'pid=:command')"
 			    " WHERE name = :name AND id = :id AND token = :token"
 			    " RETURNING current_setting('synchronous_standby_names') <> ''";
 
-/* A commit waits for the standby if its transaction has written something. */
+/* A commit waits for the standby only if its transaction has written something. */
 static const char write_nothing[] = "SELECT pg_logical_emit_message(true, 'semlock', '')";
 
 static const char leave[] = "DELETE FROM semlock.place WHERE name = :name AND id = :id"
@@ -206,29 +208,29 @@ static const char list[] =
     " FROM semlock.place WHERE name = :name AND " ENDS " > clock_timestamp()"
     " ORDER BY token IS NULL, ticket";
 
-/* ---- what the answers say ---- */
+/* ---- reading the answers ---- */
 
 static bool is_true(const PGresult *result, int column)
 {
 	return PQgetvalue(result, 0, column)[0] == 't';
 }
 
-/* Return 1 if we have entered, by a query that was sent at SENT; or 0. */
+/* Return 1 if the query that was sent at SENT has made us enter; or 0. */
 static int take_entry(struct pg_lock *lock, const PGresult *entry, int64_t sent)
 {
 	if (PQntuples(entry) != 1 || PQgetisnull(entry, 0, 2))
 		return session_nonsense(lock);
 	lock->session.ours = is_true(entry, 2);
 	lock->has_standby = is_true(entry, 3);
-	lock->deadline = sent + lock->ttl;
 	snprintf(lock->token, sizeof lock->token, "%s", PQgetvalue(entry, 0, 0));
+	lock->deadline = sent + (lock->token[0] == '\0' ? lock->place_ttl : lock->ttl);
 	if (lock->token[0] == '\0')
 		return 0;
 	lock->slot = PQgetisnull(entry, 0, 1) ? -1 : atoi(PQgetvalue(entry, 0, 1));
 	return 1;
 }
 
-/* The moment at which a row lapses in MS, as the server says; a lease that has no end is none. */
+/* The moment at which a row lapses, in MS according to the server. */
 static int64_t lapses_in(double ms)
 {
 	if (ms > 1e9)
@@ -261,7 +263,7 @@ static int take_look(struct pg_lock *lock, const PGresult *result, int64_t sent)
 
 /* ---- the steps ---- */
 
-/* Begin a decision, whose answer is waited for until *UNTIL. */
+/* Begin a decision; its answer must come by *UNTIL. */
 static int begin_step(struct pg_lock *lock, int64_t *until)
 {
 	*until = lock->row == PG_ROW_QUEUED ? session_try_by(lock) : session_answer_by(lock);
@@ -390,7 +392,7 @@ int place_beat(struct pg_lock *lock)
 		return -1;
 	lock->before = 0;
 	if (PQntuples(result) > 0) {
-		lock->deadline = sent + lock->ttl;
+		lock->deadline = sent + lock->place_ttl;
 		lock->before = atoi(PQgetvalue(result, 0, BEAT_BEFORE));
 		lock->session.ours = is_true(result, BEAT_OURS);
 		take_room(lock, result, BEAT_ROOM);
@@ -413,7 +415,7 @@ int place_renew(struct pg_lock *lock, int64_t until)
 	if (result == NULL)
 		return -1;
 	renewed = PQntuples(result) > 0;
-	/* After a failover it may be another server. */
+	/* after a failover, it may be another server */
 	lock->has_standby = renewed && is_true(result, 0);
 	PQclear(result);
 	if (!renewed)
@@ -450,9 +452,9 @@ int place_remove(struct pg_lock *lock, int64_t until)
 	if (session_begin(lock, "off", until) != 0)
 		return -1;
 	query_add(lock, one_by_one);
-	/* A client that has waited mostly has others behind it.  One that has not waited mostly has
-	 * none: it wakes in a query of its own, and only if there is one, because a new session
-	 * plans each query anew. */
+	/* A client that has waited usually has others behind it.  One that has not waited usually
+	 * has none: it wakes them in a query of its own, and only if there are any, because a new
+	 * session must plan each query. */
 	if (woken)
 		query_add(lock, wake_first);
 	query_add(lock, leave);
@@ -463,7 +465,7 @@ int place_remove(struct pg_lock *lock, int64_t until)
 	if (rows > 0 && !is_true(result, 0))
 		woken = true; /* there is none to wake */
 	PQclear(result);
-	/* If we end before this, the next one enters at its next sign of life. */
+	/* if we end before this, the next one enters at its next sign of life */
 	if (!woken && session_begin(lock, "off", until) == 0) {
 		query_add(lock, wake_first);
 		session_do(lock, 1, until);
@@ -471,25 +473,25 @@ int place_remove(struct pg_lock *lock, int64_t until)
 	return rows;
 }
 
-enum engine_outcome place_who(struct pg_lock *lock)
+enum look place_who(struct pg_lock *lock)
 {
 	PGresult *result;
 	int rows;
 
 	if (session_begin(lock, "off", session_answer_by(lock)) != 0)
-		return ENGINE_FAILED;
+		return LOOK_FAILED;
 	query_add(lock, list);
 	result = session_ask(lock, 1, session_answer_by(lock));
-	/* Without the table no lock was ever taken. */
+	/* Without the table no lock was ever taken, unless it was removed. */
 	if (result == NULL && schema_is_missing(lock))
-		return ENGINE_RELEASED;
+		return schema_was_removed(lock) == 0 ? LOOK_FREE : LOOK_FAILED;
 	if (result == NULL && schema_is_refused(lock))
 		schema_explain_refusal(lock);
 	if (result == NULL)
-		return ENGINE_FAILED;
+		return LOOK_FAILED;
 	rows = PQntuples(result);
 	for (int i = 0; i < rows; i++)
 		say(SAYS_WHO " " FIELD_STATE "%s", PQgetvalue(result, i, 0));
 	PQclear(result);
-	return rows > 0 ? ENGINE_BUSY : ENGINE_RELEASED;
+	return rows > 0 ? LOOK_BUSY : LOOK_FREE;
 }

@@ -8,25 +8,25 @@
 #include "locksmith/postgresql/pglock.h"
 
 /* Make our row, or keep it, and enter if nothing is in the way.  Returns 1 if we have entered; 0 if
- * something is in the way (with --no-wait there is no row of ours then); or -1 with lock->error
- * filled, as all functions here. */
+ * something is in the way (with --no-wait we have no row then); or -1 with lock->error filled, as
+ * do all functions here. */
 int place_step(struct pg_lock *lock);
 
-/* Keep our place, and decide nothing.  Returns 0, with lock->before (0 as well if the place has
- * lapsed), lock->room and, of a new session, whether it is ours; or -1. */
+/* Keep our place, and decide nothing.  Returns 0, with lock->before (0 also if the place has
+ * lapsed), lock->room and, for a new session, whether it is ours alone; or -1. */
 int place_beat(struct pg_lock *lock);
 
-/* Prolong our lock.  Returns 1; 0 if it is not there any more; or -1. */
+/* Prolong our lock.  Returns 1; 0 if it no longer exists; or -1. */
 int place_renew(struct pg_lock *lock, int64_t until);
 
 /* Wait for the synchronous standby, if there is one.  Returns 0, or -1. */
 int place_confirm(struct pg_lock *lock, int64_t until);
 
-/* Remove our row, and wake the next.  Returns 1; 0 if it was not there any more; or -1. */
+/* Remove our row, and wake the next waiter.  Returns 1; 0 if it no longer existed; or -1. */
 int place_remove(struct pg_lock *lock, int64_t until);
 
-/* Say who holds and who waits.  Returns ENGINE_RELEASED if the lock is free, ENGINE_BUSY, or
- * ENGINE_FAILED. */
-enum engine_outcome place_who(struct pg_lock *lock);
+/* Say who holds and who waits.  Returns LOOK_FREE or LOOK_BUSY; or LOOK_FAILED, with lock->error
+ * filled. */
+enum look place_who(struct pg_lock *lock);
 
 #endif

@@ -3,28 +3,28 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "locksmith/common/engine.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
-#include "locksmith/common/renewal.h"
 #include "locksmith/postgresql/conninfo.h"
 #include "locksmith/postgresql/place.h"
 #include "locksmith/postgresql/session.h"
 #include "locksmith/postgresql/waiter.h"
 
-#define DEFAULT_TTL (15 * SECOND)
-#define AGAIN (SECOND / 2)       /* between two tries of a server that is not there */
-#define LAST_TRIES (10 * SECOND) /* for the release, while the server is not there */
 #define MEMORY (16 << 20)
+/* PgBouncer refuses all clients for 15 s (server_login_retry) after one login has failed, and
+ * semlock ends the command when a third of the lease is left: a third has to be longer than that.
+ * A place in the queue that has lapsed keeps its turn, so it need not last as long. */
+#define LOCK_TTL (60 * SECOND)
+#define PLACE_TTL (15 * SECOND)
 
 static struct pg_lock the_lock;
 
-/* A server can send a row of a gigabyte, or rows without end: libpq is to run out of memory before
- * the machine does. */
+/* A server can send a row of a gigabyte, or rows forever: libpq must run out of memory before the
+ * machine does. */
 static void limit_memory(void)
 {
 	long pages;
@@ -40,43 +40,47 @@ static void limit_memory(void)
 	fclose(statm);
 }
 
-/* Remove our row, over a new session if need be.  The removal of a lock is tried for longer,
- * because others wait for it. */
-static enum engine_outcome leave(struct pg_lock *lock)
+static int prepare(struct options *options, struct error *error)
 {
-	int64_t now = clock_boottime();
-	int64_t until =
-	    lock->token[0] != '\0' ? earlier(lock->deadline, now + LAST_TRIES) : now + SECOND;
-	bool again = false;
-	struct error reason;
-	int rows;
+	struct pg_lock *lock = &the_lock;
 
-	lock->stage = PG_LEAVES;
-	while ((rows = place_remove(lock, until)) < 0 && lock->error.kind == ERROR_AWAY &&
-	       clock_boottime() < until) {
-		again = true;
-		loop_pause(clock_boottime() + spread(AGAIN / 2));
-	}
-	reason = lock->error;
-	lock->row = PG_NO_ROW;
-	lock->token[0] = '\0';
-	/* An answer may have been lost; before the deadline nobody else can have removed it. */
-	if (rows > 0 || (rows == 0 && again && clock_boottime() < lock->deadline))
-		return ENGINE_RELEASED;
-	if (rows == 0)
-		error_plain(&lock->error, ERROR_LOST, "its row was removed before it was released");
-	else
-		error_plain(&lock->error, ERROR_UNAVAILABLE,
-		    "could not be released, and lapses by itself: %.300s", reason.text);
-	return ENGINE_FAILED;
+	if (conninfo_parse(options->url_text, &options->url, error) != 0)
+		return -1;
+	lock->options = options;
+	lock->ttl = options->ttl > 0 ? options->ttl : engine.ttl;
+	lock->place_ttl = options->ttl > 0 ? options->ttl : PLACE_TTL;
+	lock->slot = -1;
+	lock->room = 100;
+	random_bytes(&lock->id, sizeof lock->id);
+	lock->id &= INT64_MAX;
+	limit_memory();
+	return 0;
 }
 
-static enum renewed renew(struct renewal *renewal, int64_t until, struct error *error)
+static enum look look(struct turn *turn, struct error *error)
 {
-	struct pg_lock *lock = renewal->lock;
+	struct pg_lock *lock = &the_lock;
+	enum look look;
+
+	lock->stage = PG_ENTERS;
+	lock->error.kind = ERROR_NONE;
+	look = waiter_look(lock, turn);
+	*error = lock->error;
+	if (look != LOOK_TAKEN)
+		return look;
+	lock->stage = PG_HOLDS;
+	turn->token = atoll(lock->token);
+	turn->slot = lock->slot;
+	turn->deadline = lock->deadline;
+	return LOOK_TAKEN;
+}
+
+static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
+{
+	struct pg_lock *lock = &the_lock;
 	int rows = place_renew(lock, earlier(until, session_try_by(lock)));
 
-	renewal->deadline = lock->deadline;
+	turn->deadline = lock->deadline;
 	lock->failure_noted = rows < 0 && lock->failure_noted;
 	if (rows > 0)
 		return RENEWED;
@@ -93,90 +97,62 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 	return RENEW_AGAIN;
 }
 
-/* A session that ends costs nothing: the next renewal opens another. */
-static int rest(struct renewal *renewal, int64_t until, struct error *error)
+/* A holder may lose its session: the next renewal opens another. */
+static void rest(struct turn *turn, int64_t until)
 {
-	struct pg_lock *lock = renewal->lock;
+	struct pg_lock *lock = &the_lock;
 
-	(void)error;
-	if (lock->db == NULL)
+	if (lock->stage == PG_ENTERS)
+		waiter_rest(lock, turn, until);
+	else if (lock->db == NULL)
 		loop_wait(until);
 	else
 		session_wait(lock, until);
-	return 0;
 }
 
-static enum engine_outcome hold(struct pg_lock *lock)
+/* Remove our row, over a new session if needed. */
+static enum freed release(struct turn *turn, int64_t until, struct error *error)
 {
-	struct renewal renewal = {.lock = lock,
-	    .lease = lock->ttl,
-	    .deadline = lock->deadline,
-	    .at = LEASE_RENEW,
-	    .retry = AGAIN,
-	    .renew = renew,
-	    .rest = rest};
-	enum engine_outcome outcome;
-
-	lock->stage = PG_HOLDS;
-	if (renewal_hold(&renewal, atoll(lock->token), lock->slot, &lock->error) != 0)
-		return ENGINE_FAILED;
-	outcome = leave(lock);
-	if (outcome == ENGINE_RELEASED)
-		say(SAYS_FREE);
-	return outcome;
-}
-
-static enum engine_outcome run(const struct options *options, struct error *error)
-{
-	static bool ran; /* and was not lucky */
 	struct pg_lock *lock = &the_lock;
-	enum engine_outcome outcome = ENGINE_FAILED;
+	int rows = 1;
 
-	/* Most of it is room for a long query: pages that are never written, and cost no memory as
-	 * long as no zeros are written either. */
-	if (ran)
-		memset(lock, 0, sizeof *lock);
-	ran = true;
-	lock->options = options;
-	lock->ttl = options->ttl > 0 ? options->ttl : DEFAULT_TTL;
-	lock->slot = -1;
-	lock->room = 100;
-	lock->stage = options->action == ACTION_LOCK ? PG_ENTERS : PG_LOOKS;
-	random_bytes(&lock->id, sizeof lock->id);
-	lock->id &= INT64_MAX;
-	limit_memory();
-	if (options->stale_given)
-		error_plain(&lock->error, ERROR_USAGE,
-		    "--stale is not for postgresql: a lease (--ttl) ends by itself");
-	else
-		outcome = options->action == ACTION_WHO ? place_who(lock) : waiter_acquire(lock);
-	if (outcome == ENGINE_BUSY && options->action == ACTION_LOCK) {
-		/* A standby that is away is in everybody's way, and no holder is. */
-		if (place_confirm(lock, session_answer_by(lock)) != 0)
-			outcome = ENGINE_FAILED;
-		else
-			say(SAYS_BUSY " %s", lock->who);
-	}
-	if (outcome == ENGINE_TAKEN)
-		outcome = protocol_released() ? ENGINE_RELEASED : hold(lock);
+	(void)turn;
+	lock->stage = PG_LEAVES;
+	if (lock->row != PG_NO_ROW)
+		rows = place_remove(lock, until);
 	*error = lock->error;
-	return outcome;
+	if (rows < 0)
+		return FREE_AGAIN;
+	lock->row = PG_NO_ROW;
+	if (rows > 0)
+		return FREED;
+	error_plain(error, ERROR_LOST, "its row was removed before it was released");
+	return FREE_GONE;
 }
 
-/* If the lock is lost, and no process runs under it any more, waiters need not wait for the end of
- * the lease. */
-static void end(bool stopped)
+static enum look who(struct turn *turn, struct error *error)
 {
-	struct pg_lock *lock = &the_lock;
+	enum look look = place_who(&the_lock);
 
-	if (lock->row != PG_NO_ROW && (stopped || lock->stage != PG_HOLDS))
-		leave(lock);
-	session_close(lock);
+	(void)turn;
+	*error = the_lock.error;
+	return look;
+}
+
+static void hang_up(void)
+{
+	session_close(&the_lock);
 }
 
 const struct engine engine = {.name = "postgresql",
     .schemes = "postgresql postgres",
     .words = "shared slots order token",
-    .parse = conninfo_parse,
-    .run = run,
-    .end = end};
+    .ttl = LOCK_TTL,
+    .beat = LEASE_RENEW,
+    .prepare = prepare,
+    .look = look,
+    .rest = rest,
+    .renew = renew,
+    .release = release,
+    .who = who,
+    .hang_up = hang_up};

@@ -14,8 +14,8 @@
 #include "locksmith/postgresql/query.h"
 #include "sys/deadline.h"
 
-/* No setting of the user, the database or the server may end a query before its time, and no policy
- * may hide a row: the server is to refuse the query instead. */
+/* No setting of the user, the database or the server may end a query early, and no policy may hide
+ * a row: have the server refuse the query instead. */
 static const char settings[] = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
 			       " SET LOCAL search_path TO pg_catalog, pg_temp;"
 			       " SET LOCAL statement_timeout TO '5s';"
@@ -39,8 +39,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct pg_query *query, co
 	query->length += (size_t)added;
 }
 
-/* TEXT as a literal, into LITERAL (SIZE bytes).  Returns 0, or -1: it is no text in the session's
- * encoding, which is UTF-8. */
+/* Put TEXT as a literal into INTO (SIZE bytes).  Returns 0, or -1: it is not valid in the
+ * session's encoding, UTF-8. */
 static int literal(const struct pg_lock *lock, const char *text, char *into, size_t size)
 {
 	char *escaped = PQescapeLiteral(lock->db, text, strlen(text));
@@ -62,7 +62,7 @@ static void keep_ascii(char *text)
 			*p = '?';
 }
 
-/* PostgreSQL shows ASCII alone in the name of a session. */
+/* PostgreSQL shows only ASCII in the name of a session. */
 static void name_session(const struct pg_lock *lock, const char *what, char *into, size_t size)
 {
 	char text[64];
@@ -72,8 +72,8 @@ static void name_session(const struct pg_lock *lock, const char *what, char *int
 		snprintf(into, size, "NULL");
 }
 
-/* Return how long a query may wait for a lock that another session has, in ms: the answer is to
- * come before UNTIL. */
+/* Return how many ms a query may wait for a lock that another session holds: the answer must come
+ * before UNTIL. */
 static int64_t lock_timeout(int64_t until)
 {
 	int64_t most = earlier(2 * SECOND, (until - clock_boottime()) / 4 * 3) / MILLISECOND;
@@ -90,7 +90,7 @@ int query_begin(struct pg_lock *lock, const char *commit, int64_t until)
 	if (lock->ascii_client)
 		keep_ascii(client);
 	if (literal(lock, client, query->client, sizeof query->client) != 0) {
-		/* The name of a command may be in any encoding, or be cut within a character. */
+		/* A command's name may be in any encoding, or cut within a character. */
 		keep_ascii(client);
 		literal(lock, client, query->client, sizeof query->client);
 	}
@@ -107,7 +107,7 @@ int query_begin(struct pg_lock *lock, const char *commit, int64_t until)
 	return 0;
 }
 
-/* Add the value of the variable WORD.  Returns false if there is none of that name. */
+/* Add the value of the variable WORD.  Returns false if WORD is unknown. */
 static bool add_value(struct pg_lock *lock, const char *word)
 {
 	struct pg_query *query = &lock->query;
@@ -122,6 +122,8 @@ static bool add_value(struct pg_lock *lock, const char *word)
 		add(query, "%u", lock->options->slots);
 	else if (strcmp(word, "lease") == 0)
 		add(query, "'%" PRId64 " ms'", lock->ttl / MILLISECOND);
+	else if (strcmp(word, "placelease") == 0)
+		add(query, "'%" PRId64 " ms'", lock->place_ttl / MILLISECOND);
 	else if (strcmp(word, "client") == 0)
 		add(query, "%s", query->client);
 	else if (strcmp(word, "command") == 0)

@@ -3,6 +3,7 @@
  * has them.
  *
  *   :name :id :mode :slots :lease    the lock's name; our row; how it is to be held, and how long
+ *   :placelease                      how long a place in the queue lasts
  *   :client :command                 what others are told about us; the process that runs
  *   :backend                         the session's PID, as this end knows it: a pooler's differs
  *   :seat                            the PID for the row: the same, or NULL if no session is kept
@@ -23,13 +24,13 @@
 #include "locksmith/postgresql/pglock.h"
 
 /* Begin the text of a query over the session lock->db, with settings that end with its transaction.
- * COMMIT is the value of synchronous_commit; at UNTIL, on clock_boottime()'s clock, an answer is no
- * longer waited for.  Returns 0, or -1 with lock->error filled: the lock's name is no text in the
- * session's encoding. */
+ * COMMIT is the value of synchronous_commit; the answer must come by UNTIL, on clock_boottime()'s
+ * clock.  Returns 0, or -1 with lock->error filled: the lock's name is not valid in the session's
+ * encoding. */
 int query_begin(struct pg_lock *lock, const char *commit, int64_t until);
 
-/* Add the statement SQL, with the values of its variables.  A variable that is not listed above, or
- * a text that is too long, is a bug, and aborts. */
+/* Add the statement SQL, with the values of its variables.  A variable not listed above, or a text
+ * that is too long, is a bug, and aborts. */
 void query_add(struct pg_lock *lock, const char *sql);
 
 /* Add a clause to the last statement. */

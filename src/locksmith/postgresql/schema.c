@@ -7,12 +7,16 @@
 #include "locksmith/postgresql/schema.h"
 #include "locksmith/postgresql/session.h"
 
-/* Two sessions that create at once would both fail: one waits for the other.  A page has room for a
- * second version of each row, and until has no index, so a renewal writes one page (HOT).  Each row
- * says the version of semlock's table that its client knows, and the table takes no other. */
+/* Two sessions that create at once would both fail: one waits for the other.  Tokens begin at the
+ * time in seconds, so they also rise after the schema was dropped.  A page has room for a second
+ * version of each row, and until has no index, so a renewal writes one page (HOT).  Each row says
+ * the version of semlock's table that its client knows, and the table takes no other. */
 static const char make_table[] = "SELECT pg_advisory_xact_lock(7302);"
 				 " CREATE SCHEMA IF NOT EXISTS semlock;"
 				 " CREATE SEQUENCE IF NOT EXISTS semlock.token;"
+				 " SELECT setval('semlock.token',"
+				 "   extract(epoch FROM clock_timestamp())::bigint)"
+				 "  FROM semlock.token WHERE NOT is_called;"
 				 " CREATE TABLE IF NOT EXISTS semlock.place ("
 				 "  name text NOT NULL,"
 				 "  id bigint NOT NULL,"
@@ -28,6 +32,32 @@ static const char make_table[] = "SELECT pg_advisory_xact_lock(7302);"
 				 "  version int NOT NULL DEFAULT 1 CHECK (version = 1),"
 				 "  PRIMARY KEY (name, id)"
 				 " ) WITH (fillfactor = 50)";
+
+/* Why a missing table must not be made: somebody may hold a lock in an earlier one.  make_table
+ * makes the sequence and the table in one transaction, so a sequence alone has lost its table.
+ * NULL: there is no sign of an earlier table, or the table exists. */
+static const char find_remains[] =
+    "WITH t AS (SELECT n.nspname, c.relname, c.relkind, c.oid"
+    "   FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+    "   WHERE c.relname IN ('place', 'token'))"
+    " SELECT CASE"
+    "  WHEN EXISTS (SELECT FROM t WHERE nspname = 'semlock' AND relname = 'place') THEN NULL"
+    "  WHEN EXISTS (SELECT FROM t WHERE nspname = 'semlock' AND relname = 'token')"
+    "   THEN 'if it was renamed, rename it back; if it was dropped,"
+    " DROP SCHEMA semlock CASCADE while no lock is held'"
+    "  ELSE coalesce("
+    "   (SELECT 'the schema ' || quote_ident(p.nspname) || ' looks like it,"
+    " rename it back, or drop it while no lock is held'"
+    "    FROM t AS p JOIN t AS s ON s.nspname = p.nspname AND s.relkind = 'S'"
+    "    WHERE p.relkind = 'r' AND 6 = (SELECT count(*) FROM pg_attribute"
+    "     WHERE attrelid = p.oid AND NOT attisdropped"
+    "      AND attname IN ('ticket', 'token', 'lease', 'until', 'boot', 'client'))"
+    "    LIMIT 1),"
+    "   (SELECT 'a session still holds a lock (' || application_name || ')'"
+    "    FROM pg_stat_activity"
+    "    WHERE datname = current_database() AND application_name LIKE 'semlock % holds'"
+    "    LIMIT 1))"
+    " END";
 
 /* The version of semlock's table that this program knows. */
 static const char our_version[] = "1";
@@ -58,10 +88,48 @@ static int not_granted(struct pg_lock *lock, const char *first)
 	    user, first, user, user, user);
 }
 
+/* Ask once why the table must not be made.  Returns 0: there is no reason; 1, with lock->error
+ * filled; or -1, with lock->error filled: no answer. */
+static int ask_for_remains(struct pg_lock *lock, int64_t until)
+{
+	PGresult *result;
+	bool removed;
+
+	if (session_begin(lock, "off", until) != 0)
+		return -1;
+	query_add(lock, find_remains);
+	result = session_ask(lock, 1, until);
+	if (result == NULL)
+		return -1;
+	removed = PQntuples(result) == 1 && !PQgetisnull(result, 0, 0);
+	if (removed)
+		error_plain(&lock->error, ERROR_UNAVAILABLE,
+		    "the table semlock.place has been removed after locks were taken: %.300s",
+		    PQgetvalue(result, 0, 0));
+	PQclear(result);
+	return removed;
+}
+
+int schema_was_removed(struct pg_lock *lock)
+{
+	int64_t until = session_answer_by(lock);
+	int removed = ask_for_remains(lock, until);
+
+	/* Another client may make the table and take its lock while the query looks.  A second one
+	 * sees that table. */
+	return removed == 1 ? ask_for_remains(lock, until) : removed;
+}
+
 int schema_make(struct pg_lock *lock)
 {
 	int64_t until = session_answer_by(lock);
 
+	if (lock->row == PG_ROW_QUEUED)
+		return error_plain(&lock->error, ERROR_UNAVAILABLE,
+		    "the table semlock.place has been removed, and this place in the queue with "
+		    "it");
+	if (schema_was_removed(lock) != 0)
+		return -1;
 	if (session_begin(lock, "local", until) != 0)
 		return -1;
 	query_add(lock, make_table);
@@ -75,7 +143,7 @@ int schema_make(struct pg_lock *lock)
 
 bool schema_is_refused(const struct pg_lock *lock)
 {
-	/* no right; a column that is not there; a row that the table does not take; no index */
+	/* no permission; a missing column; a row that the table does not accept; no index */
 	static const char *const refusals[] = {"42501", "42703", "23502", "23514", "42P10"};
 
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
@@ -84,7 +152,7 @@ bool schema_is_refused(const struct pg_lock *lock)
 	return false;
 }
 
-/* Fill lock->error from what the server says of the table. */
+/* Fill lock->error from what the server says about the table. */
 static void explain_by(struct pg_lock *lock, const PGresult *table)
 {
 	const char *version = PQgetvalue(table, 0, TABLE_VERSION);
@@ -97,7 +165,7 @@ static void explain_by(struct pg_lock *lock, const PGresult *table)
 	else if (strcmp(version, our_version) != 0)
 		error_plain(&lock->error, ERROR_UNAVAILABLE,
 		    "the table semlock.place is of another version of semlock (%.20s; this one "
-		    "knows %s): use one version on all machines, and DROP TABLE semlock.place "
+		    "knows %s): use one version on all machines, and DROP SCHEMA semlock CASCADE "
 		    "while no lock is held",
 		    version, our_version);
 }

@@ -11,11 +11,10 @@
 #include "locksmith/postgresql/session.h"
 
 #define FIRST_ANSWER (10 * SECOND)
-/* After the end of input a query that is under way may still be answered: broken off, it would
- * leave a row. */
+/* After the end of input, a query in progress may still be answered; breaking it off would leave a
+ * row. */
 #define LAST_ANSWER (SECOND / 2)
-/* The processor time of the longest answer is a few milliseconds: one that takes more has no
- * end. */
+/* The longest answer takes a few milliseconds of processor time: more means that it never ends. */
 #define ANSWER_EFFORT (SECOND / 2)
 
 /* ---- errors ---- */
@@ -27,7 +26,7 @@ bool session_failed_by(const struct pg_lock *lock, const char *state)
 
 int session_nonsense(struct pg_lock *lock)
 {
-	return error_plain(&lock->error, ERROR_UNAVAILABLE, "the server's answer makes no sense");
+	return error_plain(&lock->error, ERROR_UNAVAILABLE, "the server's answer is invalid");
 }
 
 static int silent(struct pg_lock *lock)
@@ -36,7 +35,7 @@ static int silent(struct pg_lock *lock)
 	return error_plain(&lock->error, ERROR_AWAY, "the server does not answer");
 }
 
-/* May another try help?  No SQLSTATE: the network. 08: connection, 25006: a standby, 40: deadlock,
+/* Can another try help?  No SQLSTATE: the network.  08: connection, 25006: a standby, 40: deadlock,
  * 53: resources, 57: shutdown, starting up. */
 static bool may_pass(const struct pg_lock *lock)
 {
@@ -48,8 +47,8 @@ static bool may_pass(const struct pg_lock *lock)
 	return lock->session.state[0] == '\0';
 }
 
-/* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...", also before the session is
- * there, and then nothing else tells the SQLSTATE.  Keep it, and return what follows. */
+/* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...".  Before the session exists,
+ * nothing else contains the SQLSTATE.  Keep it, and return what follows. */
 static const char *take_state(struct pg_lock *lock, const char *message)
 {
 	const char *text = strstr(message, ":  ");
@@ -66,7 +65,7 @@ static const char *take_state(struct pg_lock *lock, const char *message)
 	return text + strlen("28P01: ");
 }
 
-/* Fill lock->error from what the server or libpq says.  Returns -1. */
+/* Fill lock->error from the server's or libpq's message.  Returns -1. */
 static int fail(struct pg_lock *lock, const char *message)
 {
 	const char *text = take_state(lock, message);
@@ -83,7 +82,7 @@ static int fail(struct pg_lock *lock, const char *message)
 
 /* ---- sessions ---- */
 
-/* libpq says of a standby, too, that "the session is read-only". */
+/* For a standby, too, libpq says that "the session is read-only". */
 static int read_only(struct pg_lock *lock)
 {
 	const char *standby = PQparameterStatus(lock->db, "in_hot_standby");
@@ -104,7 +103,7 @@ static void note_warning(void *context, const PGresult *result)
 		lock->session.warned = true;
 }
 
-/* Is an answer waited for in vain, because semlock wants the lock no more? */
+/* Is the answer useless, because semlock no longer wants the lock? */
 static bool given_up(const struct pg_lock *lock)
 {
 	return lock->stage == PG_ENTERS && protocol_released();
@@ -116,7 +115,7 @@ static int connect_by(struct pg_lock *lock, int64_t until)
 	PostgresPollingStatusType next = PGRES_POLLING_WRITING;
 
 	if (lock->db == NULL)
-		return error_plain(&lock->error, ERROR_SYSTEM, "no memory");
+		return error_plain(&lock->error, ERROR_SYSTEM, "out of memory");
 	PQsetErrorVerbosity(lock->db, PQERRORS_VERBOSE);
 	PQsetNoticeReceiver(lock->db, note_warning, lock);
 	while (PQstatus(lock->db) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
@@ -134,7 +133,7 @@ static int connect_by(struct pg_lock *lock, int64_t until)
 	fail(lock, PQerrorMessage(lock->db));
 	if (PQconnectionNeedsPassword(lock->db))
 		error_plain(&lock->error, ERROR_PERMISSION,
-		    "the server wants a password: put it into ~/.pgpass or into SEMLOCK_PASSWORD");
+		    "the server requires a password: set SEMLOCK_PASSWORD or use ~/.pgpass");
 	else if (strstr(lock->error.text, "session is read-only") != NULL)
 		read_only(lock);
 	return -1;
@@ -148,8 +147,8 @@ void session_close(struct pg_lock *lock)
 	lock->session.listening = false;
 }
 
-/* Wait for the connection that was begun, to the I-th host of LEFT that are still to be tried
- * before UNTIL: a host that does not answer leaves time for the others.  Returns 0, or -1 with
+/* Wait for the connection that was begun to the I-th host.  LEFT hosts are still to be tried before
+ * UNTIL: a host that does not answer must leave time for the others.  Returns 0, or -1 with
  * lock->error filled. */
 static int try_host(struct pg_lock *lock, unsigned int i, unsigned int left, int64_t until)
 {
@@ -164,8 +163,9 @@ static int try_host(struct pg_lock *lock, unsigned int i, unsigned int left, int
 	return 0;
 }
 
-/* Connect to the first host that gives a session: where one was reached before, then by its name,
- * which a resolver may have to look up that is away.  Returns 0, or -1 with lock->error filled. */
+/* Connect to the first host that gives us a session: first at the address where it was reached
+ * before, then by its name, whose resolver may be unreachable.  Returns 0, or -1 with lock->error
+ * filled. */
 static int connect_to_any(struct pg_lock *lock, int64_t until)
 {
 	unsigned int hosts = conninfo_hosts();
@@ -202,7 +202,8 @@ int64_t session_answer_by(const struct pg_lock *lock)
 
 int64_t session_try_by(const struct pg_lock *lock)
 {
-	int64_t by = clock_boottime() + (lock->ttl > 6 * SECOND ? lock->ttl / 6 : SECOND);
+	int64_t lease = lock->stage == PG_ENTERS ? lock->place_ttl : lock->ttl;
+	int64_t by = clock_boottime() + (lease > 6 * SECOND ? lease / 6 : SECOND);
 
 	return lock->stage == PG_ENTERS ? earlier(lock->options->answer_by, by) : by;
 }
@@ -230,7 +231,7 @@ int session_wait(struct pg_lock *lock, int64_t until)
 		session_close(lock);
 		return -1;
 	}
-	/* Taken here, a server that says nothing else fills no memory. */
+	/* read them here, so that a server that says nothing else fills no memory */
 	while ((notice = PQnotifies(lock->db)) != NULL) {
 		lock->session.heard = true;
 		PQfreemem(notice);
@@ -238,9 +239,9 @@ int session_wait(struct pg_lock *lock, int64_t until)
 	return 0;
 }
 
-/* Return RESULT, the last one, or NULL if it is an error or makes no sense.  A warning is an error,
- * too: "canceling wait for synchronous replication" means that a standby may not know what is
- * committed here. */
+/* Return RESULT, the last one, or NULL if it is an error or invalid.  A warning is an error, too:
+ * "canceling wait for synchronous replication" means that a standby may not know what was
+ * committed. */
 static PGresult *judge(struct pg_lock *lock, PGresult *result, int columns)
 {
 	ExecStatusType status = PQresultStatus(result);
@@ -262,12 +263,12 @@ static PGresult *judge(struct pg_lock *lock, PGresult *result, int columns)
 }
 
 enum answer {
-	ANSWER_WHOLE, /* its last result is there */
+	ANSWER_WHOLE, /* its last result has come */
 	ANSWER_COMES,
-	ANSWER_ENDLESS /* it never will be, as where the server wants to copy a table */
+	ANSWER_ENDLESS /* it will never come, for instance when the server wants to copy a table */
 };
 
-/* Read what has come.  Of several statements the one that fails is the last. */
+/* Read what has come.  If one of several statements fails, its result is the last. */
 static enum answer take_results(struct pg_lock *lock, PGresult **last, struct effort *effort,
     int64_t until)
 {

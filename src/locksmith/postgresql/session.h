@@ -9,24 +9,23 @@
 /* Close the session, if there is one. */
 void session_close(struct pg_lock *lock);
 
-/* Return the moment until which an answer is waited for. */
+/* Return the moment until which to wait for an answer. */
 int64_t session_answer_by(const struct pg_lock *lock);
 
-/* The same if a lease depends on it: there is time for two more tries, at another host. */
+/* The same if a lease depends on it: leaves time for two more tries, at other hosts. */
 int64_t session_try_by(const struct pg_lock *lock);
 
 /* Begin the text of a query (query.h), in a new session if there is none, within UNTIL.  Returns 0,
  * or -1 with lock->error filled. */
 int session_begin(struct pg_lock *lock, const char *commit, int64_t until);
 
-/* Send the query.  Returns the result of its last statement, which has so many COLUMNS, or NULL
- * with lock->error filled: an error, or a warning; another answer; none before UNTIL; the session
- * has ended; or, with PG_ENTERS, end of input.  The session is closed if another query could not be
- * sent over it. */
+/* Send the query.  Returns the result of its last statement, which has COLUMNS columns, or NULL
+ * with lock->error filled: an error or a warning; another answer; none before UNTIL; the session
+ * has ended; or, with PG_ENTERS, end of input.  The session is closed if it can send no other
+ * query. */
 PGresult *session_ask(struct pg_lock *lock, int columns, int64_t until);
 
-/* The same where the rows do not matter.  Returns how many they are, or how many were changed, or
- * -1. */
+/* The same if the rows do not matter.  Returns how many there are, or were changed, or -1. */
 int session_do(struct pg_lock *lock, int columns, int64_t until);
 
 /* Wait until the server says something, or until that moment.  Returns 0, or -1 with lock->error
@@ -37,7 +36,7 @@ int session_wait(struct pg_lock *lock, int64_t until);
  * class? */
 bool session_failed_by(const struct pg_lock *lock, const char *state);
 
-/* Fill lock->error: it is no PostgreSQL, or a hostile one.  Returns -1. */
+/* Fill lock->error: this is not PostgreSQL, or a hostile server.  Returns -1. */
 int session_nonsense(struct pg_lock *lock);
 
 #endif

@@ -4,36 +4,34 @@
 #include <stdio.h>
 
 #include "locksmith/common/loop.h"
-#include "locksmith/common/protocol.h"
 #include "locksmith/postgresql/place.h"
 #include "locksmith/postgresql/session.h"
 #include "locksmith/postgresql/waiter.h"
-#include "protocol/lease_schedule.h"
 
-#define AGAIN (SECOND / 2) /* between two tries of a server that is not there */
-/* between two tries of an arrival that the server has no session for */
+#define AGAIN (SECOND / 2) /* between two tries of an unreachable server */
+/* between two tries of a newcomer that the server has no session for */
 #define AGAIN_FULL (5 * SECOND)
-/* Of a waiter that has a place, so many in what is left of its time, at least. */
+/* how many tries at least a waiter with a place gets in the rest of its time */
 #define TRIES_LEFT 6
 
-/* A waiter keeps its session only while so many percent of the sessions are free: the rest is for
- * holders whose sessions have ended, and for arrivals.  The first two are to hear of their turn. */
+/* A waiter keeps its session only while this percentage of the sessions is free: the rest is for
+ * holders whose sessions have ended, and for newcomers.  The first two must hear of their turn. */
 enum { ROOM_FOR_FIRST = 25, ROOM_FOR_OTHERS = 50 };
 
-/* The pauses of a waiter that nobody tells of its turn.  While the queue stands, the first few look
- * soon, and the others not much later: the queue gets going only when each of those in front has
- * looked.  Those far behind have time until those before them are served. */
+/* The pauses of a waiter that is not notified of its turn.  While the queue stands still, the first
+ * few look soon, and the others not much later: the queue gets going only when each of those in
+ * front has looked.  Those far behind have time until those before them are served. */
 #define LOOK_PER_PLACE (SECOND / 2)
 #define LOOK_BASE (SECOND * 3 / 2)
 #define LOOK_PER_FAR_PLACE (SECOND / 20)
 #define LOOK_MOST (10 * SECOND)
-/* After it has moved, for each place: the pace of a fast queue, or a part of the pace seen, which
- * may be that of one long command.  Where the queue stands again, half the time for which it has
- * stood: so a short halt costs a short time, and does not make those behind slow. */
+/* After the queue has moved, for each place: the pace of a fast queue, or a part of the pace seen,
+ * which may be that of one long command.  Where the queue stands still again, half the time since
+ * it stopped: so a short halt costs a short time, and does not slow down those behind. */
 #define LOOK_PER_MOVING_PLACE (SECOND * 3 / 100)
 enum { LOOK_PART_OF_PACE = 16, LOOK_PART_OF_HALT = 2 };
 
-/* Return the time between two signs of life, with each of which comes a look: at most six a minute,
+/* Return the time between two signs of life, each of which comes with a look: at most six a minute,
  * if the lease leaves five seconds for a second and a third try; else two in a lease.  Several
  * waiters spread. */
 static int64_t between_signs(int64_t lease)
@@ -57,8 +55,9 @@ static void watch_pace(struct pg_lock *lock)
 	lock->seen_before = lock->before;
 }
 
-/* Return the time until a waiter looks that nobody tells of its turn.  Where each look needs a
- * session of its own, those in front look half as often; the others have to know in time, too. */
+/* Return the time until the next look of a waiter that is not notified of its turn.  Where each
+ * look needs a session of its own, those in front look half as often; the others must notice in
+ * time, too. */
 static int64_t until_look(struct pg_lock *lock)
 {
 	int64_t place = lock->before + 1, slower = lock->presence == PG_COMES_BY ? 2 : 1;
@@ -76,8 +75,8 @@ static int64_t until_look(struct pg_lock *lock)
 	return spread(pause);
 }
 
-/* Others are before us, and we shall hear of our turn, or look for it: nothing is to be decided.
- * After a lost session the first sign of life finds out whether the new one is ours, and is to
+/* Others are before us, and we shall hear of our turn, or look for it: there is nothing to decide.
+ * After a lost session, the first sign of life finds out whether the new one is ours alone and must
  * listen again. */
 static bool far_from_turn(const struct pg_lock *lock)
 {
@@ -91,71 +90,39 @@ static bool is_full(const struct pg_lock *lock)
 	return session_failed_by(lock, "53300");
 }
 
-/* Look once.  Returns 1 if we have entered, 0 if not, or -1 with lock->error filled. */
-static int look(struct pg_lock *lock)
-{
-	const struct options *options = lock->options;
-	bool waits = lock->row == PG_ROW_QUEUED || options->wait != NEVER;
-	int entered;
-
-	if (far_from_turn(lock) && place_beat(lock) != 0)
-		return -1;
-	if (far_from_turn(lock))
-		return 0;
-	entered = place_step(lock);
-	if (entered <= 0)
-		return entered;
-	/* The standby has to confirm it.  It may take long, and our row may have lapsed meanwhile:
-	 * then another step tells. */
-	if (place_confirm(lock, waits ? options->answer_by : session_answer_by(lock)) != 0)
-		return -1;
-	return clock_boottime() < lease_moment(lock->deadline, lock->ttl, LEASE_ENTER);
-}
-
-/* May a look that has failed be repeated?  An arrival that was told no time to wait waits for a
- * server that works: one whose sessions or whose table others have. */
-static bool may_look_again(const struct pg_lock *lock)
-{
-	const struct options *options = lock->options;
-
-	if (lock->error.kind != ERROR_AWAY || options->no_wait ||
-	    clock_boottime() >= options->until)
-		return false;
-	return lock->row == PG_ROW_QUEUED || options->wait != NEVER || is_full(lock) ||
-	       session_failed_by(lock, "55P03");
-}
-
-/* Return the time between two tries of a server that is full.  Waiters must not be in the way of a
- * holder that comes back: they ask seldom, but the oftener, the nearer the end of their place.  A
- * waiter that had a session is to be back in five seconds (place.c, "shorten"). */
+/* Return the time between two tries of a full server.  Waiters must not be in the way of a holder
+ * that comes back: they try seldom, but more often towards the end of their place.  A waiter that
+ * had a session must be back in five seconds (place.c, "shorten"). */
 static int64_t pause_when_full(const struct pg_lock *lock)
 {
 	int64_t left = lock->deadline - clock_boottime(), pause = AGAIN_FULL;
 
 	if (lock->row != PG_ROW_QUEUED || left <= 0)
 		return pause;
-	if (lock->presence == PG_STAYS && left > lock->ttl / 2)
+	if (lock->presence == PG_STAYS && left > lock->place_ttl / 2)
 		pause = SECOND;
 	pause = earlier(pause, left / TRIES_LEFT);
 	return pause < AGAIN ? AGAIN : pause;
 }
 
-/* Say what the server lacks, and wait for it. */
-static void wait_for_server(struct pg_lock *lock)
+/* A look got no answer.  A server whose sessions or table are used by others was reached.
+ * Report only once that it has no session for us: its message depends on the kind of session it
+ * still has. */
+static enum look no_answer(struct pg_lock *lock, struct turn *turn)
 {
-	char text[sizeof lock->error.text + 32];
-	int64_t pause = is_full(lock) ? pause_when_full(lock) : AGAIN;
+	bool full = is_full(lock), noted = lock->full_noted;
 
-	if (!is_full(lock) || !lock->full_noted) {
-		snprintf(text, sizeof text, "note=for the server: %s", lock->error.text);
-		say_wait(text);
-	}
-	lock->full_noted = lock->full_noted || is_full(lock);
-	loop_wait(earlier(clock_boottime() + spread(pause), lock->options->until));
+	if (lock->error.kind != ERROR_AWAY)
+		return LOOK_FAILED;
+	if (full || session_failed_by(lock, "55P03"))
+		lock->error.kind = ERROR_SLOW;
+	lock->full_noted = noted || full;
+	turn->at = clock_boottime() + spread(full ? pause_when_full(lock) : AGAIN);
+	return full && noted && !turn->last ? LOOK_AGAIN : LOOK_FAILED;
 }
 
 /* Keep the session if the server has room for it, or hang up.  Returns true if another step is
- * needed, so that the session hears of our turn. */
+ * needed before the session can hear of our turn. */
 static bool settle(struct pg_lock *lock)
 {
 	int least = lock->before > 1 ? ROOM_FOR_OTHERS : ROOM_FOR_FIRST;
@@ -166,8 +133,8 @@ static bool settle(struct pg_lock *lock)
 	lock->presence = lock->room < least ? PG_COMES_BY : PG_STAYS;
 	if (lock->presence == PG_STAYS)
 		return !lock->session.listening;
-	/* The row must not seem to be one whose client has gone: if that cannot be written, the
-	 * session is kept, or another one is opened at once. */
+	/* Without a recent sign of life, other clients take the row for abandoned.  If it cannot be
+	 * written, keep the session, or let the next look open another. */
 	if (comes_by || place_beat(lock) == 0)
 		session_close(lock);
 	else
@@ -175,50 +142,57 @@ static bool settle(struct pg_lock *lock)
 	return false;
 }
 
-/* Wait until the next look is due. */
-static void wait_for_turn(struct pg_lock *lock)
+/* Return when to look next, unless we hear of our turn before. */
+static int64_t next_look(struct pg_lock *lock)
 {
-	int64_t now = clock_boottime(), next = now + between_signs(lock->ttl);
+	int64_t now = clock_boottime(), next = now + between_signs(lock->place_ttl);
 
 	if (!lock->session.listening)
-		next = earlier(next, now + until_look(lock));
-	else if (lock->before <= 1)
-		next = earlier(next, lock->lapses);
-	next = earlier(next, lock->options->until);
-	while (!lock->session.heard && clock_boottime() < next && !protocol_released()) {
-		if (lock->presence == PG_COMES_BY)
-			loop_wait(next);
-		else if (lock->db == NULL || session_wait(lock, next) != 0)
-			break;
-	}
+		return earlier(next, now + until_look(lock));
+	return lock->before <= 1 ? earlier(next, lock->lapses) : next;
 }
 
-enum engine_outcome waiter_acquire(struct pg_lock *lock)
+/* Something is in the way. */
+static enum look wait_on(struct pg_lock *lock, struct turn *turn)
 {
-	const struct options *options = lock->options;
+	/* If the standby is away, that is what is in the way, and not a holder. */
+	if (turn->last && place_confirm(lock, session_answer_by(lock)) != 0)
+		return no_answer(lock, turn);
+	snprintf(turn->who, sizeof turn->who, "%s", lock->who);
+	if (turn->last)
+		return LOOK_BUSY;
+	lock->row = PG_ROW_QUEUED;
+	if (settle(lock))
+		return LOOK_AGAIN;
+	turn->at = next_look(lock);
+	return LOOK_BUSY;
+}
 
-	while (!protocol_released()) {
-		int entered = look(lock);
+enum look waiter_look(struct pg_lock *lock, struct turn *turn)
+{
+	bool waits = lock->row == PG_ROW_QUEUED || lock->options->wait != NEVER;
+	int entered;
 
-		if (entered > 0)
-			return ENGINE_TAKEN;
-		if (entered < 0) {
-			if (!may_look_again(lock))
-				return protocol_released() ? ENGINE_RELEASED : ENGINE_FAILED;
-			wait_for_server(lock);
-			continue;
-		}
-		if (lock->token[0] != '\0')
-			continue;
-		if (options->no_wait)
-			return ENGINE_BUSY;
-		lock->row = PG_ROW_QUEUED;
-		say_wait(lock->who);
-		if (clock_boottime() < options->until && settle(lock))
-			continue;
-		wait_for_turn(lock);
-		if (clock_boottime() >= options->until)
-			return ENGINE_BUSY;
-	}
-	return ENGINE_RELEASED;
+	if (far_from_turn(lock) && !turn->last && place_beat(lock) != 0)
+		return no_answer(lock, turn);
+	if (far_from_turn(lock) && !turn->last)
+		return wait_on(lock, turn);
+	entered = place_step(lock);
+	if (entered == 0)
+		return wait_on(lock, turn);
+	/* The standby must confirm that we have entered, which may take long: the common part
+	 * renews a lock that comes late. */
+	if (entered < 0 ||
+	    place_confirm(lock, waits ? lock->options->answer_by : session_answer_by(lock)) != 0)
+		return no_answer(lock, turn);
+	return LOOK_TAKEN;
+}
+
+void waiter_rest(struct pg_lock *lock, struct turn *turn, int64_t until)
+{
+	if (lock->presence == PG_COMES_BY)
+		loop_wait(until);
+	else if (lock->session.heard || lock->db == NULL || session_wait(lock, until) != 0 ||
+		 lock->session.heard)
+		turn->at = 0; /* we may have heard of our turn with the last answer */
 }

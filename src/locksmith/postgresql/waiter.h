@@ -7,10 +7,11 @@
 #include "locksmith/common/engine.h"
 #include "locksmith/postgresql/pglock.h"
 
-/* Ask for the lock, and wait in the queue.  Returns ENGINE_TAKEN with lock->token set;
- * ENGINE_RELEASED if semlock wants it no more; ENGINE_BUSY if the time is up, or with --no-wait; or
- * ENGINE_FAILED with lock->error filled.
- */
-enum engine_outcome waiter_acquire(struct pg_lock *lock);
+/* Ask for the lock, or keep our place in its queue, as engine.look() does.  With LOOK_TAKEN,
+ * lock->token is set; otherwise lock->error holds the error, if any. */
+enum look waiter_look(struct pg_lock *lock, struct turn *turn);
+
+/* Wait until the moment UNTIL.  If we hear of our turn, or lose our session, set turn->at to 0. */
+void waiter_rest(struct pg_lock *lock, struct turn *turn, int64_t until);
 
 #endif

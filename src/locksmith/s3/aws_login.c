@@ -12,9 +12,10 @@
 #include "locksmith/curl/buffer.h"
 #include "locksmith/curl/transfer.h"
 #include "locksmith/s3/aws_login.h"
+#include "locksmith/s3/aws_process.h"
 #include "locksmith/s3/aws_settings.h"
 
-/* Where there is no such service, as on a machine that is none of Amazon's, nothing answers. */
+/* Outside of Amazon's machines this service does not exist, and nothing answers. */
 #define INSTANCE_TIMEOUT SECOND
 #define CONTAINER_TIMEOUT (5 * SECOND)
 #define RENEW_BEFORE 300 /* seconds before a role's login lapses; the next one is there by then */
@@ -34,16 +35,19 @@ struct fetch {
 	const char *method; /* "GET", "PUT" */
 	const char *header; /* "": none */
 	int64_t until;
+	bool connected; /* the service is there, whether it answers or not */
 	struct buffer answer;
 };
 
-/* Fetch URL.  Returns the status of the answer, or -1 with ERROR filled. */
+/* Fetch URL.  Returns the status of the answer, or -1 with ERROR filled (ERROR_AWAY). */
 static long fetch(struct fetch *fetch, const char *url, struct error *error)
 {
 	struct transfer transfer;
 	struct curl_slist *headers = NULL;
+	curl_off_t connected = 0;
 	long status = -1;
 
+	fetch->connected = false;
 	buffer_clear(&fetch->answer);
 	fetch->answer.limit = LONGEST_ANSWER;
 	if (transfer_open(&transfer) != 0)
@@ -60,6 +64,9 @@ static long fetch(struct fetch *fetch, const char *url, struct error *error)
 		curl_easy_getinfo(transfer.easy, CURLINFO_RESPONSE_CODE, &status);
 	else
 		error_plain(error, ERROR_AWAY, "no login from %.100s: %s", url, transfer.error);
+	curl_easy_getinfo(transfer.easy, CURLINFO_CONNECT_TIME_T, &connected);
+	fetch->connected =
+	    status >= 0 || connected > 0; /* 0: also of a connection that is used again */
 	transfer_close(&transfer);
 	curl_slist_free_all(headers);
 	return status;
@@ -123,25 +130,45 @@ static int take_role(const char *text, const char *url, struct error *error)
 	return 0;
 }
 
+/* Copy the PART of URL as libcurl, which will connect, understands it.  False: there is none. */
+static bool url_part(CURLU *url, CURLUPart part, char *text, size_t size)
+{
+	char *found = NULL;
+	bool is_there = curl_url_get(url, part, &found, 0) == CURLUE_OK;
+
+	snprintf(text, size, "%s", is_there ? found : "");
+	curl_free(found);
+	return is_there;
+}
+
 /* Is URL one to which the token of a container may be sent?  It is a secret, so without TLS only
- * this machine's own services get it. */
-static bool may_be_asked(const char *url)
+ * this machine's own services get it.  A user before the host would be sent in its place. */
+static bool may_be_asked(const char *text)
 {
 	static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]", "169.254.170.2",
 	    "169.254.170.23", "[fd00:ec2::23]"};
-	const char *host = url + strlen("http://");
+	char scheme[16], host[256], ignored[8];
+	CURLU *url = curl_url();
+	bool may = false;
 
-	if (strncmp(url, "https://", 8) == 0)
-		return true;
-	if (strncmp(url, "http://", 7) != 0)
-		return false;
-	for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
-		size_t length = strlen(hosts[i]);
-
-		if (strncasecmp(host, hosts[i], length) == 0 && strchr(":/", host[length]) != NULL)
-			return true;
+	if (url != NULL && curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK &&
+	    url_part(url, CURLUPART_SCHEME, scheme, sizeof scheme) &&
+	    url_part(url, CURLUPART_HOST, host, sizeof host) &&
+	    !url_part(url, CURLUPART_USER, ignored, sizeof ignored) &&
+	    !url_part(url, CURLUPART_PASSWORD, ignored, sizeof ignored)) {
+		may = strcmp(scheme, "https") == 0;
+		for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++)
+			may =
+			    may || (strcmp(scheme, "http") == 0 && strcasecmp(host, hosts[i]) == 0);
 	}
-	return false;
+	curl_url_cleanup(url);
+	return may;
+}
+
+/* An answer that may be another one soon. */
+static bool passes(long status)
+{
+	return status == 429 || status >= 500;
 }
 
 /* "Authorization: TOKEN", from a variable or, before that, from a file, which is renewed. */
@@ -169,6 +196,36 @@ static int container_header(char *header, size_t size, struct error *error)
 	return 0;
 }
 
+/* The login that the profile's credential_process prints.  1: the profile names none. */
+static int process_login(int64_t until, struct error *error)
+{
+	char command[1024], text[LONGEST_ANSWER], expiration[40];
+	struct aws_login found = {.key = ""};
+
+	if (aws_profile_value("credential_process", command, sizeof command, error) != 0)
+		return -1;
+	if (command[0] == '\0')
+		return 1;
+	if (aws_process_run(command, text, sizeof text, until, error) != 0)
+		return -1;
+	/* A login that does not lapse has no session token, and no date. */
+	if (!json_member(text, "AccessKeyId", found.key, sizeof found.key) ||
+	    !json_member(text, "SecretAccessKey", found.secret, sizeof found.secret)) {
+		explicit_bzero(text, sizeof text);
+		return error_plain(error, ERROR_PERMISSION,
+		    "no login: there is none in what credential_process prints: %.200s", command);
+	}
+	if (!json_member(text, "SessionToken", found.session, sizeof found.session))
+		found.session[0] = '\0';
+	role.login = found;
+	role.valid = true;
+	role.again = json_member(text, "Expiration", expiration, sizeof expiration)
+	                 ? next_fetch(text)
+	                 : NEVER;
+	explicit_bzero(text, sizeof text);
+	return 0;
+}
+
 /* The role of an ECS task or an EKS pod.  1: there is none. */
 static int container_role(int64_t until, struct error *error)
 {
@@ -190,27 +247,61 @@ static int container_role(int64_t until, struct error *error)
 		return 1;
 	if (!may_be_asked(url))
 		return error_plain(error, ERROR_USAGE,
-		    "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https:// nor this machine's: "
-		    "%.200s",
-		    url);
+		    "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https:// nor this machine's, or "
+		    "has a user in it");
 	status = fetch(&asked, url, error);
 	taken = status == 200 ? take_role(buffer_text(&asked.answer), url, error) : -1;
 	if (status >= 0 && status != 200)
-		error_plain(error, ERROR_PERMISSION, "no login from %.200s: status %ld", url,
-		    status);
+		error_plain(error, passes(status) ? ERROR_AWAY : ERROR_PERMISSION,
+		    "cannot get credentials from %.200s: HTTP status %ld", url, status);
 	buffer_clear(&asked.answer);
 	return taken;
+}
+
+/* The service of an instance has answered STATUS (-1: it has not, and ERROR is filled) to a request
+ * for WHAT.  Returns -1 with ERROR filled. */
+static int instance_refuses(long status, const char *what, struct error *error)
+{
+	if (status < 0)
+		return -1;
+	if (status == 404)
+		return error_plain(error, ERROR_PERMISSION, "no login: this instance has no role");
+	return error_plain(error, passes(status) ? ERROR_AWAY : ERROR_PERMISSION,
+	    "no login: this instance's metadata service answers %ld to a request for %s", status,
+	    what);
+}
+
+/* Take the login of the role of the instance whose service is at BASE, with TOKEN as a header. */
+static int take_instance_role(struct fetch *asked, const char *base, const char *token,
+    struct error *error)
+{
+	char url[600], name[128];
+	long status;
+
+	asked->method = "GET";
+	asked->header = token;
+	snprintf(url, sizeof url, "%s" ROLES, base);
+	status = fetch(asked, url, error);
+	if (status != 200)
+		return instance_refuses(status, "its role", error);
+	snprintf(name, sizeof name, "%.120s", buffer_text(&asked->answer));
+	name[strcspn(name, "\r\n?#%/ ")] = '\0';
+	snprintf(url, sizeof url, "%s" ROLES "%s", base, name);
+	status = fetch(asked, url, error);
+	if (status != 200)
+		return instance_refuses(status, "its login", error);
+	return take_role(buffer_text(&asked->answer), url, error);
 }
 
 /* The role of an EC2 instance, by IMDSv2.  1: there is none, or no such service. */
 static int instance_role(int64_t until, struct error *error)
 {
-	char base[272], token[600], url[600], name[128], disabled[16];
+	char base[272], token[600], url[600], disabled[16];
 	struct fetch asked = {.method = "PUT",
 	    .header = "X-aws-ec2-metadata-token-ttl-seconds: 60",
 	    .until = earlier(until, clock_boottime() + INSTANCE_TIMEOUT)};
-	struct error silent;
 	int taken = 1;
+	long status;
 
 	if (aws_variable("AWS_EC2_METADATA_DISABLED", disabled, sizeof disabled, error) != 0 ||
 	    aws_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT", base, sizeof base, error) != 0)
@@ -221,29 +312,15 @@ static int instance_role(int64_t until, struct error *error)
 		strcpy(base, INSTANCE);
 	base[strlen(base) - (base[strlen(base) - 1] == '/')] = '\0';
 	snprintf(url, sizeof url, "%s/latest/api/token", base);
-	if (fetch(&asked, url, &silent) == 200 &&
-	    strcspn(buffer_text(&asked.answer), "\r\n") < 500) {
+	status = fetch(&asked, url, error);
+	if (status == 200 && strcspn(buffer_text(&asked.answer), "\r\n") < 500) {
 		snprintf(token, sizeof token, "X-aws-ec2-metadata-token: %.500s",
 		    buffer_text(&asked.answer));
 		token[strcspn(token, "\r\n")] = '\0';
-		asked.method = "GET";
-		asked.header = token;
 		asked.until = earlier(until, clock_boottime() + CONTAINER_TIMEOUT);
-		snprintf(url, sizeof url, "%s" ROLES, base);
-		if (fetch(&asked, url, error) != 200) {
-			buffer_clear(&asked.answer);
-			return error_plain(error, ERROR_PERMISSION,
-			    "no login: this instance has no role");
-		}
-		snprintf(name, sizeof name, "%.120s", buffer_text(&asked.answer));
-		name[strcspn(name, "\r\n?#%/ ")] = '\0';
-		snprintf(url, sizeof url, "%s" ROLES "%s", base, name);
-		taken = fetch(&asked, url, error) == 200
-		            ? take_role(buffer_text(&asked.answer), url, error)
-		            : error_plain(error, ERROR_AWAY,
-				  "no login for the role %s of this "
-				  "instance",
-				  name);
+		taken = take_instance_role(&asked, base, token, error);
+	} else if (asked.connected && (status < 0 || passes(status))) {
+		taken = instance_refuses(status, "a token", error);
 	}
 	buffer_clear(&asked.answer);
 	return taken;
@@ -283,7 +360,7 @@ static int from_profile(struct aws_login *login, struct error *error)
 static int no_login(struct error *error)
 {
 	static const char *const others[] = {"role_arn", "sso_session", "sso_start_url",
-	    "credential_process", "web_identity_token_file", "login_session"};
+	    "web_identity_token_file", "login_session"};
 	const char *named = getenv("AWS_PROFILE");
 	char value[512];
 
@@ -293,9 +370,9 @@ static int no_login(struct error *error)
 		if (value[0] != '\0')
 			return error_plain(error, ERROR_PERMISSION,
 			    "no login: the profile %.60s has %s, which this program cannot use: "
-			    "eval "
-			    "\"$(aws configure export-credentials --format env)\" before it",
-			    aws_profile(), others[i]);
+			    "set credential_process = aws configure export-credentials --profile "
+			    "%.60s in a profile of its own",
+			    aws_profile(), others[i], aws_profile());
 	}
 	if (getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != NULL)
 		return error_plain(error, ERROR_PERMISSION,
@@ -314,7 +391,9 @@ static int from_role(struct aws_login *login, int64_t until, struct error *error
 	int fetched = 0;
 
 	if (!role.valid || clock_boottime() >= role.again) {
-		fetched = container_role(until, error);
+		fetched = process_login(until, error);
+		if (fetched == 1)
+			fetched = container_role(until, error);
 		if (fetched == 1)
 			fetched = instance_role(until, error);
 		if (fetched != 0 && role.valid) {

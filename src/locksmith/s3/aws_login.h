@@ -15,10 +15,11 @@ struct aws_login {
 };
 
 /* Fill *login: from AWS_ACCESS_KEY_ID and its companions, SEMLOCK_USER and SEMLOCK_PASSWORD,
- * the profile, the container's role, or the instance's, whichever is there first.  To be called for
- * each request: a login that lapses is fetched anew in time.  UNTIL: the moment at which a role's
- * answer is too late.  Returns 0, or -1 with ERROR filled: ERROR_PERMISSION: there is none;
- * ERROR_AWAY: the service that gives the role's login does not answer. */
+ * the profile, its credential_process, the container's role, or the instance's, whichever is there
+ * first.  To be called for each request: a login that lapses is fetched anew in time.  UNTIL: the
+ * moment at which a role's answer is too late.  Returns 0, or -1 with ERROR filled:
+ * ERROR_PERMISSION: there is none; ERROR_AWAY: the service that gives the role's login does not
+ * answer. */
 int aws_login_find(struct aws_login *login, int64_t until, struct error *error);
 
 /* The server does not take a role's login any more: the next aws_login_find() fetches one.  False:

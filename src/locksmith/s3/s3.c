@@ -1,24 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* semlock-locksmith-s3 - the engine: which lock it is, and how it is kept and released. */
+/* semlock-locksmith-s3 - the engine.  There is no order: each waiter looks at the object at the
+ * same intervals, or a newcomer would mostly be first.
+ *
+ * A program that asks again as soon as it has released would be first nevertheless, because the
+ * waiters sleep: of eight that did so, one got the lock 56 times in a row, and another got it 11
+ * times in 300.  So if the last holder had waited for the lock and has just released it, a newcomer
+ * sleeps once before it takes the lock.  The holder's record says that it had waited: no waiter
+ * writes a mark, and nobody sleeps for a lock that nobody else wants. */
 #include <config.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "locksmith/common/engine.h"
 #include "locksmith/common/loop.h"
 #include "locksmith/common/protocol.h"
-#include "locksmith/common/renewal.h"
 #include "locksmith/s3/s3_lock.h"
-#include "locksmith/s3/s3_wait.h"
 
-#define DEFAULT_TTL (30 * SECOND)
-#define ANSWER (10 * SECOND)
-#define RETRY (SECOND / 2)
-#define RACE (SECOND / 20)
+#define ANSWER (10 * SECOND) /* for one request */
+#define RACE (SECOND / 20)   /* before a retry that need not wait */
+/* The loser of a race gets a 500 from radosgw: the first failures in a row are retried soon. */
+#define QUICK_TRIES 4
+#define QUICK (2 * SECOND)
+#define MOST_REFUSALS 6 /* of the ETag that was just read */
 
-/* libcurl takes such parts out of the path that it asks for, and 8.14 signs no request that has
- * it keep them: /a/../b would be the object /b, or another bucket's. */
+static struct s3_lock the_lock; /* too large for the stack */
+
+static struct {
+	int refusals;    /* in a row, of one state of the object */
+	int failures;    /* requests without an answer, in a row */
+	int64_t failing; /* when the first of them failed */
+	bool yielded;    /* once is enough */
+} looks;
+
+/* Does PATH have a part "." or ".."?  libcurl removes such parts: /a/../b would name the object /b,
+ * or another bucket's.  It can be told to keep them, but libcurl 8.14 then signs no request. */
 static bool has_dots(const char *path)
 {
 	while (*path != '\0') {
@@ -33,7 +49,7 @@ static bool has_dots(const char *path)
 }
 
 /* The bucket is a host's name. */
-static int s3_parse(const char *text, struct url *url, struct error *error)
+static int parse(const char *text, struct url *url, struct error *error)
 {
 	const char *bucket;
 	size_t length;
@@ -50,7 +66,8 @@ static int s3_parse(const char *text, struct url *url, struct error *error)
 	if (url->hosts != 1 || length < 3 || length > 63 ||
 	    strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789.-") != length)
 		return error_plain(error, ERROR_USAGE,
-		    "this is no bucket's name: %.100s; the server is in AWS_ENDPOINT_URL_S3",
+		    "invalid bucket name: %.100s (the server's address belongs in "
+		    "AWS_ENDPOINT_URL_S3)",
 		    bucket);
 	if (has_dots(url->path))
 		return error_plain(error, ERROR_USAGE,
@@ -59,23 +76,131 @@ static int s3_parse(const char *text, struct url *url, struct error *error)
 	return 0;
 }
 
-static enum engine_outcome s3_who(struct s3_lock *lock, struct error *error)
+static int prepare(struct options *options, struct error *error)
 {
-	enum s3_reply reply = s3_lock_read(lock, clock_boottime() + ANSWER);
+	struct s3_lock *lock = &the_lock;
+	unsigned char random[(S3_TAG - 1) / 2];
 
-	if (reply == S3_UNKNOWN || reply == S3_FATAL) {
-		*error = lock->server.error;
-		return ENGINE_FAILED;
-	}
-	if (reply == S3_ABSENT || !lock->record.held || s3_lock_is_old(lock))
-		return ENGINE_RELEASED;
-	say(SAYS_WHO " " FIELD_STATE "holds %s", lock->record.holder);
-	return ENGINE_BUSY;
+	if (parse(options->url_text, &options->url, error) != 0)
+		return -1;
+	lock->options = options;
+	lock->lease = options->ttl > 0 ? options->ttl : engine.ttl;
+	random_bytes(random, sizeof random);
+	for (size_t i = 0; i < sizeof random; i++)
+		snprintf(lock->tag + 2 * i, 3, "%02x", random[i]);
+	if (s3_open(&lock->server, options->url.host[0], options->url.path) == 0)
+		return 0;
+	*error = lock->server.error;
+	return -1;
 }
 
-static enum renewed renew(struct renewal *renewal, int64_t until, struct error *error)
+/* May the lock be taken, going by the last look? */
+static bool may_be_taken(const struct s3_lock *lock)
 {
-	struct s3_lock *lock = renewal->lock;
+	const struct options *options = lock->options;
+	int64_t lapses = lock->seen + lock->record.lease;
+
+	if (lock->etag[0] == '\0' || !lock->record.held || s3_lock_is_ours(lock) ||
+	    clock_boottime() >= lapses)
+		return true;
+	/* Without the time to see a lease pass, the server's clock has to do. */
+	return (options->no_wait || options->until < lapses) && s3_lock_is_old(lock);
+}
+
+/* The next fencing token: larger than the last one, and in a new object larger than that of any
+ * object before, as long as there was less than one holder a second. */
+static int64_t next_token(const struct s3_lock *lock)
+{
+	int64_t date = lock->server.date > 0 ? lock->server.date : clock_realtime() / SECOND;
+
+	if (s3_lock_is_ours(lock) && lock->record.held)
+		return lock->record.token;
+	return lock->record.token >= date ? lock->record.token + 1 : date;
+}
+
+/* The answer is missing (S3_UNKNOWN), or final. */
+static enum look no_answer(struct turn *turn, enum s3_reply reply, struct error *error)
+{
+	int64_t now = clock_boottime();
+
+	*error = the_lock.server.error;
+	if (reply != S3_UNKNOWN)
+		return LOOK_FAILED;
+	if (looks.failures++ == 0)
+		looks.failing = now;
+	if (looks.failures >= QUICK_TRIES || now >= looks.failing + QUICK) {
+		turn->at = now + spread(turn->options->interval);
+		return LOOK_FAILED;
+	}
+	turn->at = now + spread(RACE);
+	return LOOK_AGAIN;
+}
+
+static enum look take(struct turn *turn, int64_t until, struct error *error)
+{
+	struct s3_lock *lock = &the_lock;
+	bool created = lock->etag[0] == '\0';
+	enum s3_reply reply;
+
+	s3_lock_set_token(lock, next_token(lock));
+	reply = s3_lock_write(lock, true, until);
+	if (reply == S3_REFUSED && ++looks.refusals < MOST_REFUSALS) {
+		turn->at = clock_boottime() + spread(RACE);
+		return LOOK_AGAIN;
+	}
+	if (reply == S3_REFUSED)
+		error_plain(&lock->server.error, ERROR_UNAVAILABLE,
+		    "the server refuses its own ETag, and so cannot lock (is the bucket "
+		    "versioned?)");
+	if (reply != S3_DONE)
+		return no_answer(turn, reply, error);
+	looks.refusals = 0;
+	reply = s3_lock_guard(lock, created, until);
+	if (reply != S3_REFUSED)
+		return no_answer(turn, reply, error);
+	turn->token = lock->token;
+	turn->deadline = lock->since + lock->lease;
+	return LOOK_TAKEN;
+}
+
+/* A newcomer sleeps as long as the waiters do between two looks. */
+static bool must_yield(const struct s3_lock *lock)
+{
+	return !looks.yielded && !lock->waited && !lock->options->no_wait &&
+	       s3_lock_was_waited_for(lock, lock->options->interval);
+}
+
+static enum look look(struct turn *turn, struct error *error)
+{
+	struct s3_lock *lock = &the_lock;
+	int64_t until = earlier(clock_boottime() + ANSWER, lock->options->answer_by);
+	enum s3_reply reply = s3_lock_read(lock, until);
+	int64_t next = clock_boottime() + spread(lock->options->interval);
+
+	if (reply == S3_UNKNOWN || reply == S3_FATAL)
+		return no_answer(turn, reply, error);
+	if (reply == S3_DONE)
+		looks.refusals = 0;
+	/* Another client has held it, if only between two looks. */
+	lock->waited = lock->waited || (looks.yielded && reply == S3_DONE);
+	if (!may_be_taken(lock)) {
+		looks.failures = 0;
+		lock->waited = true;
+		snprintf(turn->who, sizeof turn->who, "%.511s", lock->record.holder);
+		turn->at = earlier(next, lock->seen + lock->record.lease + spread(RACE));
+		return LOOK_BUSY;
+	}
+	if (!must_yield(lock))
+		return take(turn, until, error);
+	looks.yielded = true;
+	snprintf(turn->who, sizeof turn->who, "note=for those that wait already");
+	turn->at = next;
+	return LOOK_AGAIN;
+}
+
+static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
+{
+	struct s3_lock *lock = &the_lock;
 	int64_t since = lock->since;
 	enum s3_reply reply;
 
@@ -84,120 +209,106 @@ static enum renewed renew(struct renewal *renewal, int64_t until, struct error *
 	if (reply == S3_REFUSED)
 		reply = s3_lock_look_back(lock, until);
 	if (lock->since > since) {
-		renewal->deadline = lock->since + lock->lease;
+		turn->deadline = lock->since + lock->lease;
 		return RENEWED;
 	}
+	*error = lock->server.error;
 	if (reply == S3_REFUSED)
 		error_plain(error, ERROR_LOST, "it was taken over by another");
 	else if (reply == S3_ABSENT)
 		error_plain(error, ERROR_LOST, "its object was deleted");
-	else if (reply == S3_FATAL && lock->server.error.kind == ERROR_CREATE)
+	else if (reply == S3_FATAL && error->kind == ERROR_CREATE)
 		error_plain(error, ERROR_LOST, "its object was overwritten");
-	else {
-		*error = lock->server.error;
+	else
 		return RENEW_AGAIN;
-	}
 	return RENEW_GONE;
 }
 
-/* Write that the lock is free.  An answer may be lost: until the lease has ended nobody else could
- * take the lock, so another's state means that ours was written before. */
-static enum engine_outcome release(struct s3_lock *lock, int64_t deadline, struct error *error)
+/* Did the look that had no answer take the lock?  The state that we know is not ours: it must not
+ * be written over. */
+static enum s3_reply look_for_ours(struct s3_lock *lock, int64_t until)
 {
-	bool unsure = false;
+	enum s3_reply reply = s3_lock_look_back(lock, until);
 
-	for (;;) {
-		int64_t now = clock_boottime(), until = now + lock->lease / 4;
-		enum s3_reply reply = s3_lock_write(lock, false, until);
-
-		if (reply == S3_REFUSED) {
-			reply = s3_lock_look_back(lock, until);
-			if (reply == S3_DONE && lock->record.held)
-				continue; /* a renewal that was late */
-		}
-		if (reply == S3_DONE || (reply == S3_REFUSED && unsure && now < deadline)) {
-			lock->holds = false;
-			say(SAYS_FREE);
-			return ENGINE_RELEASED;
-		}
-		if (reply == S3_REFUSED || reply == S3_ABSENT) {
-			lock->holds = false;
-			error_plain(error, ERROR_LOST,
-			    reply == S3_ABSENT ? "its object had been deleted"
-					       : "it had been taken over before it was released");
-			return ENGINE_FAILED;
-		}
-		unsure = true;
-		if (clock_boottime() >= deadline) {
-			error_plain(error, ERROR_UNAVAILABLE,
-			    "could not be released, and lapses by itself: %s",
-			    lock->server.error.text);
-			return ENGINE_FAILED;
-		}
-		loop_pause(clock_boottime() + spread(reply == S3_SAME ? RACE : RETRY));
-	}
+	if (reply != S3_UNKNOWN && reply != S3_FATAL)
+		lock->holds = s3_lock_is_ours(lock) && lock->record.held;
+	return reply;
 }
 
-static enum engine_outcome s3_take(struct s3_lock *lock, struct error *error)
-{
-	enum engine_outcome outcome = s3_wait(lock, error);
-	struct renewal renewal = {.lock = lock,
-	    .lease = lock->lease,
-	    .at = LEASE_RENEW,
-	    .retry = RETRY,
-	    .renew = renew};
-
-	if (outcome != ENGINE_TAKEN)
-		return outcome;
-	renewal.deadline = lock->since + lock->lease;
-	return renewal_hold(&renewal, lock->token, -1, error) == 0
-	           ? release(lock, renewal.deadline, error)
-	           : ENGINE_FAILED;
-}
-
-static struct s3_lock the_lock; /* too large for the stack */
-
-static enum engine_outcome s3_run(const struct options *options, struct error *error)
+/* Write that the lock is free. */
+static enum freed release(struct turn *turn, int64_t until, struct error *error)
 {
 	struct s3_lock *lock = &the_lock;
-	unsigned char random[(S3_TAG - 1) / 2];
+	enum s3_reply reply = S3_SAME;
 
-	*lock = (struct s3_lock){.options = options,
-	    .lease = options->ttl > 0 ? options->ttl : DEFAULT_TTL};
-	if (options->stale_given) {
-		error_plain(error, ERROR_USAGE,
-		    "--stale is not for S3: leases (--ttl) end by themselves");
-		return ENGINE_FAILED;
-	}
-	random_bytes(random, sizeof random);
-	for (size_t i = 0; i < sizeof random; i++)
-		snprintf(lock->tag + 2 * i, 3, "%02x", random[i]);
-	if (s3_open(&lock->server, options->url.host[0], options->url.path) != 0) {
+	if (lock->holds && !s3_lock_is_ours(lock))
+		reply = look_for_ours(lock, until);
+	if (!lock->holds)
+		return FREED;
+	if (reply == S3_UNKNOWN || reply == S3_FATAL) {
 		*error = lock->server.error;
-		return ENGINE_FAILED;
+		return FREE_AGAIN;
 	}
-	return options->action == ACTION_WHO ? s3_who(lock, error) : s3_take(lock, error);
+	until = earlier(until, clock_boottime() + later(lock->lease / 4, SECOND));
+	lock->server.connects = 0;
+	reply = s3_lock_write(lock, false, until);
+	/* libcurl sends a request again on its own, over a new connection, when the old one ends
+	 * under it. */
+	turn->unsure = turn->unsure || lock->server.connects > 0;
+	if (reply == S3_REFUSED) {
+		reply = s3_lock_look_back(lock, until);
+		if (reply == S3_DONE && lock->record.held) /* a renewal that came late */
+			reply = s3_lock_write(lock, false, until) == S3_DONE ? S3_DONE : S3_SAME;
+	}
+	lock->holds = reply == S3_SAME || reply == S3_UNKNOWN || reply == S3_FATAL;
+	switch (reply) {
+	case S3_DONE:
+		return FREED;
+	case S3_REFUSED:
+		error_plain(error, ERROR_LOST, "it had been taken over before it was released");
+		return FREE_GONE;
+	case S3_ABSENT:
+		error_plain(error, ERROR_LOST, "its object had been deleted");
+		return FREE_GONE;
+	case S3_SAME:
+		error_plain(error, ERROR_AWAY, "the server did not store the release");
+		return FREE_AGAIN;
+	default:
+		*error = lock->server.error;
+		return FREE_AGAIN;
+	}
 }
 
-/* A lock that was taken and is not wanted, or was lost for want of an answer, does not keep others
- * waiting for the end of its lease. */
-static void s3_end(bool stopped)
+static enum look who(struct turn *turn, struct error *error)
 {
 	struct s3_lock *lock = &the_lock;
-	int64_t until = clock_boottime() + SECOND;
+	enum s3_reply reply = s3_lock_read(lock, clock_boottime() + ANSWER);
 
-	if (stopped && lock->holds && s3_lock_look_back(lock, until) != S3_UNKNOWN &&
-	    s3_lock_is_ours(lock) && lock->record.held)
-		s3_lock_write(lock, false, until);
-	lock->holds = false;
-	s3_close(&lock->server);
+	(void)turn;
+	*error = lock->server.error;
+	if (reply == S3_UNKNOWN || reply == S3_FATAL)
+		return LOOK_FAILED;
+	if (reply == S3_ABSENT || !lock->record.held || s3_lock_is_old(lock))
+		return LOOK_FREE;
+	say(SAYS_WHO " " FIELD_STATE "holds %s", lock->record.holder);
+	return LOOK_BUSY;
+}
+
+static void hang_up(void)
+{
+	s3_close(&the_lock.server);
 }
 
 const struct engine engine = {
     .name = "s3",
     .schemes = "s3",
     .words = "token",
-    .parse = s3_parse,
-    .run = s3_run,
-    .end = s3_end,
+    .ttl = 30 * SECOND,
+    .beat = LEASE_RENEW,
+    .prepare = prepare,
+    .look = look,
+    .renew = renew,
+    .release = release,
+    .who = who,
+    .hang_up = hang_up,
 };

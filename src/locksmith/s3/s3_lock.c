@@ -133,7 +133,7 @@ enum s3_reply s3_lock_read(struct s3_lock *lock, int64_t until)
 	if (!record_parse(buffer_text(&server->body), &lock->record)) {
 		forget_object(lock);
 		error_plain(&server->error, ERROR_CREATE,
-		    "the object is there, and is no lock: take another name");
+		    "the object exists, but is not a lock: use another name");
 		return S3_FATAL;
 	}
 	lock->seen = clock_boottime();
@@ -180,6 +180,18 @@ static enum s3_reply write_once(struct s3_lock *lock, bool held, int64_t until)
 	return S3_DONE;
 }
 
+/* A write was refused, because an earlier one, whose answer was lost, had changed the object:
+ * record is what that one wrote. */
+static enum s3_reply found_written(struct s3_lock *lock, bool held, int64_t until)
+{
+	if (lock->record.held != held)
+		return write_once(lock, held, until);
+	lock->since = lock->unknown;
+	lock->unknown = 0;
+	lock->holds = held;
+	return S3_DONE;
+}
+
 enum s3_reply s3_lock_write(struct s3_lock *lock, bool held, int64_t until)
 {
 	enum s3_reply reply = write_once(lock, held, until);
@@ -189,6 +201,8 @@ enum s3_reply s3_lock_write(struct s3_lock *lock, bool held, int64_t until)
 	if (reply != S3_REFUSED || lock->learnt || lock->etag[0] == '\0')
 		return reply;
 	reply = s3_lock_read(lock, until);
+	if (reply == S3_DONE && s3_lock_is_ours(lock))
+		return found_written(lock, held, until);
 	if (reply != S3_SAME)
 		return reply == S3_DONE || reply == S3_ABSENT ? S3_REFUSED : reply;
 	lock->bare = !lock->bare;

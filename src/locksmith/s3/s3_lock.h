@@ -59,18 +59,18 @@ struct s3_lock {
 };
 
 /* Read the object, at most until that moment: S3_DONE, or S3_SAME: it is as it was; record, etag,
- * seen and age are set. S3_ABSENT: there is none.  S3_UNKNOWN, S3_FATAL: the error is
+ * seen and age are set.  S3_ABSENT: there is none.  S3_UNKNOWN, S3_FATAL: the error is
  * lock->server.error; an object that is no lock is ERROR_CREATE. */
 enum s3_reply s3_lock_read(struct s3_lock *lock, int64_t until);
 
 /* Write our state, HELD or free, if the object is as it was last seen, at most until that moment:
- * S3_DONE, lock->since is the moment at which this was sent; S3_REFUSED: it is not; S3_UNKNOWN,
- * S3_FATAL. */
+ * S3_DONE, lock->since is the moment at which this was sent, or the first write before it that had
+ * no answer; S3_REFUSED: it is not; S3_UNKNOWN, S3_FATAL. */
 enum s3_reply s3_lock_write(struct s3_lock *lock, bool held, int64_t until);
 
-/* After a write that was refused: one of which no answer came may have been done.  S3_DONE: it is
- * so, and record has our tag; lock->since is the moment at which the first such write was sent.
- * S3_SAME: our state before it is still there.  S3_REFUSED: it is another's.  S3_ABSENT,
+/* After a refused write: an earlier write that got no answer may have succeeded.  S3_DONE: it did,
+ * and record has our tag; lock->since is when the first such write was sent.  S3_SAME: the object
+ * still has our state from before it.  S3_REFUSED: the object is another client's.  S3_ABSENT,
  * S3_UNKNOWN, S3_FATAL. */
 enum s3_reply s3_lock_look_back(struct s3_lock *lock, int64_t until);
 
@@ -89,8 +89,8 @@ bool s3_lock_is_ours(const struct s3_lock *lock);
  * waited for it.  The dates are of whole seconds: it may be two more. */
 bool s3_lock_was_waited_for(const struct s3_lock *lock, int64_t ns);
 
-/* By the server's two dates, nothing was written for so long that the holder has lost the lock,
- * whatever its own clock says. */
+/* By the server's two dates, the last write is so old that the holder has lost the lock, whatever
+ * its own clock says. */
 bool s3_lock_is_old(const struct s3_lock *lock);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "locksmith/common/loop.h"
 #include "locksmith/s3/aws_settings.h"
+#include "locksmith/s3/md5.h"
 #include "locksmith/s3/s3_request.h"
 
 #define LONGEST_ANSWER 65536
@@ -98,23 +99,27 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
 	return longer != NULL;
 }
 
-/* What is signed beside the host and the time.  libcurl 7.88 sends no x-amz-content-sha256 of its
- * own, without which a server refuses the signature.  The contents are not signed: what could
- * change them on their way could change the answers, which no S3 signs. */
+/* What is signed beside the host and the time; TEXT is what is written, or NULL.  libcurl 7.88
+ * sends no x-amz-content-sha256 of its own, without which a server refuses the signature.  The
+ * contents are not signed: what could change them on their way could change the answers, which no
+ * S3 signs.  A bucket with Object Lock wants a checksum; servers that know none but Content-MD5
+ * refuse the newer headers. */
 static struct curl_slist *signed_headers(const struct s3_server *server, const char *condition,
-    bool writes)
+    const char *text)
 {
 	struct curl_slist *list = NULL;
 	time_t now = (time_t)(clock_realtime() / SECOND + server->clock_ahead);
-	char date[32] = "";
+	char date[32] = "", checksum[MD5_BASE64] = "";
 	struct tm tm;
 
+	if (text != NULL)
+		md5_base64(text, strlen(text), checksum);
 	if (server->clock_ahead != 0 && gmtime_r(&now, &tm) != NULL)
 		strftime(date, sizeof date, "%Y%m%dT%H%M%SZ", &tm);
 	if (add_header(&list, "x-amz-content-sha256", "UNSIGNED-PAYLOAD") &&
 	    add_header(&list, "x-amz-security-token", server->login.session) &&
-	    add_header(&list, "X-Amz-Date", date) &&
-	    add_header(&list, "Content-Type", writes ? "text/plain" : "")) {
+	    add_header(&list, "X-Amz-Date", date) && add_header(&list, "Content-MD5", checksum) &&
+	    add_header(&list, "Content-Type", text != NULL ? "text/plain" : "")) {
 		struct curl_slist *longer =
 		    condition[0] == '\0' ? list : curl_slist_append(list, condition);
 
@@ -157,6 +162,18 @@ static void error_code(const struct s3_server *server, char *code, size_t size)
 	snprintf(code, size, "%.*s", (int)length, at);
 }
 
+/* Copy the text of <Message> in an answer that is an error, which the server writes for people. */
+static void error_message(const struct s3_server *server, char *message, size_t size)
+{
+	const char *at = strstr(buffer_text(&server->body), "<Message>");
+
+	message[0] = '\0';
+	if (at == NULL)
+		return;
+	at += strlen("<Message>");
+	snprintf(message, size, "%.*s", (int)strcspn(at, "<"), at);
+}
+
 static bool is_one_of(const char *word, const char *const *words)
 {
 	for (; *words != NULL; words++)
@@ -170,11 +187,15 @@ static enum s3_reply refuse(struct s3_server *server, long status, const char *c
 {
 	static const char *const logins[] = {"ExpiredToken", "InvalidToken", "InvalidAccessKeyId",
 	    "SignatureDoesNotMatch", "TokenRefreshRequired", NULL};
-	const char *region = header(server, "x-amz-bucket-region");
+	const char *region = header(server, "x-amz-bucket-region"), *colon;
+	char message[200];
 
+	error_message(server, message, sizeof message);
+	colon = message[0] != '\0' ? ": " : "";
 	if (strcmp(code, "NoSuchBucket") == 0)
 		error_plain(&server->error, ERROR_CREATE, "there is no bucket %s", server->bucket);
-	else if (status == 301 || strcmp(code, "AuthorizationHeaderMalformed") == 0)
+	else if (status == 301 || status == 307 ||
+		 strcmp(code, "AuthorizationHeaderMalformed") == 0)
 		error_plain(&server->error, ERROR_UNAVAILABLE,
 		    "the bucket is not in the region %s: set AWS_REGION%s%.60s", server->region,
 		    region[0] != '\0' ? "=" : "", region);
@@ -186,11 +207,11 @@ static enum s3_reply refuse(struct s3_server *server, long status, const char *c
 		    "access denied: s3:GetObject and s3:PutObject are needed on the object, and "
 		    "s3:ListBucket on the bucket");
 	else if (status == 401 || status == 403 || is_one_of(code, logins))
-		error_plain(&server->error, ERROR_PERMISSION, "the server refuses: %ld %s", status,
-		    code);
+		error_plain(&server->error, ERROR_PERMISSION, "the server refuses: %ld %s%s%s",
+		    status, code, colon, message);
 	else
-		error_plain(&server->error, ERROR_UNAVAILABLE, "the server refuses: %ld %s", status,
-		    code);
+		error_plain(&server->error, ERROR_UNAVAILABLE, "the server refuses: %ld %s%s%s",
+		    status, code, colon, message);
 	return S3_FATAL;
 }
 
@@ -205,7 +226,8 @@ static enum s3_reply classify(struct s3_server *server, long status, const char 
 	/* AWS: of two writes at the same time, this one was too late */
 	if (status == 412 || (status == 409 && strstr(code, "Condition") != NULL))
 		return S3_REFUSED;
-	if (status != 409 && status != 429 && (status < 500 || status == 501))
+	if (status != 409 && status != 429 && (status < 500 || status == 501) &&
+	    strcmp(code, "RequestTimeout") != 0)
 		return refuse(server, status, code);
 	error_plain(&server->error, ERROR_AWAY, "the server says %ld %s", status, code);
 	return S3_UNKNOWN;
@@ -217,7 +239,7 @@ static bool mend(struct s3_server *server, const char *code)
 	if (strcmp(code, "RequestTimeTooSkewed") == 0 || strcmp(code, "RequestExpired") == 0) {
 		int64_t ahead = server->date - clock_realtime() / SECOND;
 
-		if (server->date == 0 || ahead == 0)
+		if (server->date == 0 || ahead == server->clock_ahead)
 			return false;
 		server->clock_ahead = ahead;
 		return true;
@@ -231,7 +253,7 @@ static long send_once(struct s3_server *server, const char *condition, const cha
 {
 	CURL *easy = server->transfer.easy;
 	struct curl_slist *headers;
-	long status = -1;
+	long status = -1, connects = 0;
 
 	server->etag[0] = '\0';
 	server->date = server->changed = 0;
@@ -241,7 +263,7 @@ static long send_once(struct s3_server *server, const char *condition, const cha
 		*reply = server->error.kind == ERROR_AWAY ? S3_UNKNOWN : S3_FATAL;
 		return -1;
 	}
-	headers = signed_headers(server, condition, text != NULL);
+	headers = signed_headers(server, condition, text);
 	if (headers == NULL)
 		return error_plain(&server->error, ERROR_SYSTEM, "out of memory");
 	curl_easy_setopt(easy, CURLOPT_USERNAME, server->login.key);
@@ -258,6 +280,8 @@ static long send_once(struct s3_server *server, const char *condition, const cha
 		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
 	else
 		error_plain(&server->error, ERROR_AWAY, "%s", server->transfer.error);
+	if (text != NULL && curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK)
+		server->connects += connects;
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
 	curl_slist_free_all(headers);
 	return status;

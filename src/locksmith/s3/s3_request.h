@@ -15,7 +15,7 @@
 enum s3_reply {
 	S3_DONE,
 	S3_SAME,    /* 304: the object has still the ETag that was named */
-	S3_ABSENT,  /* there is no such object */
+	S3_ABSENT,  /* the object does not exist */
 	S3_REFUSED, /* the condition is not true, and nothing was written */
 	S3_UNKNOWN, /* no answer, or a 5xx: whether it was done is not known.  error is filled */
 	S3_FATAL    /* the same would come of another try.  error is filled */
@@ -26,6 +26,7 @@ struct s3_server {
 	const char *bucket;
 	char url[2048]; /* of the object */
 	char region[64];
+	long connects;       /* new connections that the writes needed, since it was set to 0 */
 	int64_t clock_ahead; /* seconds that the server's clock is ahead; 0: near enough */
 	struct aws_login login;
 	struct error error;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* methods/file/filemethods.h - locks made of files: what each method is made of, and what all
+/* methods/file/filemethods.h - locks made of files: what differs between the methods, and what they
  * share.
  *
  * Beside the methods (plainfile.c: excl and link, mkdir.c, symlink.c, rename.c) there are
  * lockdir.c, takeover.c, publish.c and heartbeat.c.  All calls are relative to one descriptor of
- * the directory that the lock is in: neither chdir(2) nor a renaming of the directory makes them
- * miss it. */
+ * the directory that the lock is in: neither chdir(2) nor renaming the directory changes what they
+ * refer to. */
 #ifndef SEMLOCK_METHODS_FILE_FILEMETHODS_H
 #define SEMLOCK_METHODS_FILE_FILEMETHODS_H
 
@@ -19,30 +19,33 @@
 
 enum { NAME_SIZE = 256 };
 
-/* How far our object has come. */
+/* The state of our own object. */
 enum object_life {
-	OBJECT_NONE,  /* it is not made yet, or closed again */
-	OBJECT_READY, /* it is flocked, and names the command */
+	OBJECT_NONE,  /* not made yet, or closed again */
+	OBJECT_READY, /* flocked, with a record that names the command */
 	OBJECT_HELD   /* it has the lock's name */
 };
 
 /* A lock made of files, LOCK->files.state. */
 struct file_lock {
 	const struct object *object; /* how this method's lock is made */
-	/* the file system is this kernel's alone: its locks and PIDs prove something */
+	/* no other kernel uses the file system, so that locks and PIDs prove something */
 	bool local;
 	bool by_age; /* NFS 3 with --stale, where a dead machine's flock stays: the object is under
 	              * flock(2) only while a process removes it, and signs of life alone prove
 	              * life */
 	enum object_life life;
-	bool inherited;            /* the command has its descriptor */
+	bool inherited;            /* the command has inherited its descriptor */
 	bool named;                /* O_TMPFILE and linkat(2) do not work here */
 	char temporary[NAME_SIZE]; /* the name of our object until it gets the lock's; "": none */
-	char away[NAME_SIZE];      /* rename: the name of its file while the lock is held */
+	char away[NAME_SIZE];      /* with rename: the file's name while the lock is held */
 	struct record record;      /* what our object says */
 	int second;    /* where flock(2) depends on the name: the lock, opened by its name; -1 */
 	int notify;    /* inotify on the directory, while a foreign holder has the lock; -1 */
 	int64_t pause; /* ns of the last sleep for a foreign holder; 0: none yet */
+	/* the last sign of life, if it is dated in the future, and when this waiter first saw it,
+	 * in ns on clock_now()'s clock; 0: none */
+	int64_t future, future_since;
 };
 
 /* What distinguishes one kind of lock object from another.  A symbolic link has no make, write and
@@ -78,7 +81,7 @@ struct object {
 
 /* What a lock says of its holder. */
 struct lock_info {
-	bool there;   /* it is held, or was left behind; else all the rest is empty */
+	bool there;   /* the lock is held or was left behind; if not, all other members are empty */
 	bool legible; /* RECORD could be read */
 	struct record record;
 	struct stat status; /* of the file, the directory or the link */
@@ -88,20 +91,20 @@ struct lock_info {
 
 /* ---- lockdir.c: the directory, and the names in it ---- */
 
-/* A method's open: split LOCK's name, open its directory, and make LOCK->files.state.  Its current:
- * does LOCK's name still lead into that directory?  Its stuck_reason. */
+/* The functions open, current and stuck_reason of a method.  The first splits LOCK's name, opens
+ * its directory, and makes LOCK->files.state.  The second returns whether LOCK's name still leads
+ * into that directory. */
 int lockdir_open(struct lock *lock, struct error *error);
 bool lockdir_current(const struct lock *lock);
 const char *lockdir_stuck_reason(const struct lock *lock);
 
-/* The status of NAME in DIRECTORY, or of DIRECTORY if NAME is empty: of LOCK's object, whose age
- * may count.  With
- * --stale off local file systems the server is asked, whatever is in a cache.  Returns 0, or -1
- * with errno set. */
+/* Get the status of NAME in DIRECTORY, or of DIRECTORY if NAME is empty: LOCK's object, whose age
+ * may count.  With --stale, on a file system that is not local, this asks the server and not a
+ * cache.  Returns 0, or -1 with errno set. */
 int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status);
 
 /* Does NAME in the directory mean what is open as FD?  If not, errno is set: ENOENT if it means
- * something else.  The second: for the lock's name and LOCK->fd. */
+ * something else.  The second function does this for the lock's name and LOCK->fd. */
 bool lockdir_same(const struct lock *lock, const char *name, int fd);
 bool lockdir_is_ours(const struct lock *lock);
 
@@ -118,15 +121,15 @@ enum outcome lockdir_not_named(struct error *error);
 /* Fill ERROR: what has the lock's name is no lock of LOCK's method.  Returns -1. */
 int lockdir_not_a_lock(const struct lock *lock, struct error *error);
 
-/* Put a name for an object of ours that has not got the lock's name yet, or not any more, into
- * NAME.  KIND, "" or "gone.", is a part of it. */
+/* Put into NAME a name for our object while it does not have the lock's name.  KIND, "" or "gone.",
+ * is a part of it. */
 void lockdir_temporary_name(const struct lock *lock, const char *kind, char name[NAME_SIZE]);
 
 /* Create a file of our own in the directory: without a name, or else with the temporary one that it
  * puts into NAME. Returns its descriptor, or -1 with errno set. */
 int lockdir_create_file(const struct lock *lock, char name[NAME_SIZE], mode_t mode);
 
-/* Remove what killed semlocks have left under such names. */
+/* Remove objects that killed semlocks left behind under such names. */
 void lockdir_sweep(const struct lock *lock);
 
 /* The time in ns since 1970 by the clock of the directory's file system: a lock's age must not
@@ -142,9 +145,9 @@ int lockdir_nap(int64_t duration);
 
 /* ---- takeover.c: a lock that has the name that we want: is its holder alive? ---- */
 
-/* Take over the lock under the name of LOCK; with SLEEP, wait for its holder.  AGAIN: it is gone,
- * or has changed: try to publish now.  BUSY: it is held; with SLEEP, a signal ended the sleep.
- * FAILED, with ERROR filled: it is no lock of this method. */
+/* Take over the lock under the name of LOCK; with SLEEP, wait for its holder.  AGAIN: it is gone or
+ * has changed: try to publish now.  BUSY: it is held, or with SLEEP, a signal interrupted the
+ * sleep.  FAILED, with ERROR filled: it is not a lock of this method. */
 enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error);
 
 /* A method's idle: is the lock free, or its holder dead? */
@@ -160,28 +163,29 @@ enum verdict takeover_judge(const struct lock *lock, const struct record *record
 bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat *status);
 
 /* The lock cannot be taken over: unflock FD, which has its name (-1: not open), and with SLEEP wait
- * for its release. PID: its living holder; 0: none is known.  BUSY, or what foreign_holder_await()
+ * for its release.  PID: its living holder; 0: none is known.  BUSY, or what foreign_holder_await()
  * says. */
 enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid);
 
-/* For a file that got the lock's name by rename(2) or link(2), and may be older than the lock: make
- * the mtime in STATUS the time of that, its ctime, where the file system notes it. */
+/* For a file that got the lock's name by rename(2) or link(2) and may be older than the lock: set
+ * the mtime in STATUS to the time of that call, which is the ctime if the file system records
+ * it. */
 void takeover_note_naming(struct stat *status);
 
 /* Sleep until something happens to the lock's name, process PID (0: none is known) ends, or it is
  * time to examine the lock again: for a holder that does not use flock(2).  DIES_WITH_IT: the lock
- * is not released before that process ends. AGAIN: examine it; BUSY: a signal came.  The first of
- * several calls returns at once, because the lock may have changed before that call began to
- * listen. */
+ * is not released before that process ends.  AGAIN: examine it; BUSY: a signal came.  The first of
+ * several calls returns at once, because the lock may have changed before it began to listen. */
 enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_it);
 
-/* A descriptor that becomes readable when the directory changes, or -1; and stop listening. */
+/* The first returns a descriptor that becomes readable when the directory changes, or -1; the
+ * second stops listening. */
 int foreign_holder_listen(struct lock *lock);
 void foreign_holder_forget(struct file_lock *file);
 
 /* A method's inspect: fill INFO, which is empty (OBJECT -1), for the open LOCK, and change nothing.
  * Returns 0, or -1 with ERROR filled when it cannot be looked at, or is no lock of that method.
- * Call lock_info_forget() in either case. The second: for the object NAME. */
+ * Call lock_info_forget() in either case.  The second: for the object NAME. */
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error);
 int inspect_name(const struct lock *lock, const char *name, struct lock_info *info,
     struct error *error);
@@ -199,36 +203,36 @@ int object_drop(struct lock *lock, struct error *error);
 void object_release(struct lock *lock);
 void object_beat(struct lock *lock);
 
-/* Make FD, a new object of ours, no standard descriptor, and give it MODE if the user has named
- * one.  Returns its number; or -1 with errno set, and FD, which may be -1, is closed. */
+/* Move FD, our new object, above the standard descriptors, and give it MODE if the user asked for
+ * one.  Returns the new number; or -1 with errno set, and FD, which may be -1, is closed. */
 int publish_set_up(const struct lock *lock, int fd, mode_t mode);
 
-/* Link the file that lockdir_create_file() has made as FD under the lock's name.  Returns 0, or -1
- * with errno set. */
+/* Link FD, a file made by lockdir_create_file(), under the lock's name.  Returns 0, or -1 with
+ * errno set. */
 int publish_link(const struct lock *lock, int fd);
 
 /* Flock FD, signals notwithstanding.  Returns 0, or -1 with errno set: EWOULDBLOCK if another
  * process has kept it flocked for a second. */
 int publish_flock(int fd);
 
-/* Fill the record of LOCK with what there is to say of the command's process.  Returns false if
- * there is none yet: NEEDS_CHILD. */
+/* Fill the record of LOCK for the command's process.  Returns false if that does not exist yet:
+ * NEEDS_CHILD. */
 bool publish_describe(struct lock *lock);
 
 /* Make LOCK->files.state->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR
  * filled. */
 int publish_record(const struct lock *lock, int fd, struct error *error);
 
-/* Is errno that of a file system that cannot do what was asked of it? */
+/* Does errno mean that the file system does not support the operation? */
 bool publish_unsupported(void);
 
 /* An object's publish, of one that has a temporary name: rename it, replacing nothing, or else
  * make_empty(). */
 enum outcome publish_renamed(struct lock *lock, struct error *error);
 
-/* FD has been made under the lock's own name, and is empty: give it MODE, if that is exact, flock
- * and write it, in our object's place; -1: open it.  TAKEN; AGAIN: the name means another object by
- * now; FAILED, with ERROR filled. */
+/* FD has been made under the lock's own name, and is empty; -1: open it here.  Set MODE if the user
+ * gave one, flock the file and write the record; it replaces our object.  TAKEN; AGAIN: the name
+ * means another object by now; FAILED, with ERROR filled. */
 enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error);
 
 /* ---- heartbeat.c ---- */
@@ -248,13 +252,13 @@ extern const struct method method_mkdir;
 extern const struct method method_rename;
 extern const struct method method_symlink;
 
-/* Of every method of locks made of files. */
+/* For every method whose locks are made of files. */
 #define FILE_METHOD_COMMON \
 	.family = OF_FILES, .guard = heartbeat_guard, .unguard = heartbeat_unguard, \
 	.stuck_reason = lockdir_stuck_reason, .current = lockdir_current, .owned = object_owned, \
 	.drop = object_drop, .release = object_release
 
-/* Of one whose struct object has all functions. */
+/* For a method whose struct object has all functions. */
 #define FILE_METHOD_FUNCTIONS \
 	FILE_METHOD_COMMON, .open = lockdir_open, .prepare = publish_prepare, \
 			    .take = publish_take, .idle = takeover_idle, .inspect = inspect_object

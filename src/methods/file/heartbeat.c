@@ -10,6 +10,7 @@
 #include "sys/files.h"
 #include "sys/process.h"
 #include "sys/signals.h"
+#include "sys/waiting.h"
 #include "methods/file/filemethods.h"
 
 #define LONGEST_POLL 1000 /* ms */
@@ -24,7 +25,7 @@ static struct heartbeat {
 	bool running;
 } heartbeat;
 
-/* Once the command has ended its record names a dead process, and a takeover is no loss. */
+/* Once the command has ended, the record names a dead process, and a takeover is not a loss. */
 static void check_lock(struct lock *lock)
 {
 	const struct guard *guard = &heartbeat.guard;
@@ -50,7 +51,7 @@ static void check_locks(bool beat)
 
 		if (heartbeat.sources[i].revents != 0)
 			while (read(heartbeat.sources[i].fd, events, sizeof events) > 0)
-				; /* that it has changed is enough */
+				; /* only the fact of a change matters */
 		check_lock(lock);
 		if (!beat || lock->end.lost)
 			continue;
@@ -80,8 +81,8 @@ static void *heartbeat_thread(void *unused)
 		if (deadline_left(&beat) == 0)
 			beat = deadline_after(heartbeat.every);
 		left = deadline_left(&beat) / MILLISECOND + 1;
-	} while (poll(sources, count + 1, left > LONGEST_POLL ? LONGEST_POLL : (int)left) >= 0 &&
-		 sources[count].revents == 0);
+	} while (!thread_sleeps(sources, count + 1, count,
+	    left > LONGEST_POLL ? LONGEST_POLL : (int)left));
 	return NULL;
 }
 
@@ -92,7 +93,7 @@ static int64_t beat_interval(const struct guard *guard)
 	int64_t every = stale > 0 ? stale / 4 : INT64_MAX;
 
 	for (unsigned i = 0; i < guard->count; i++)
-		if ((guard->locks[i].spec->method->can & BEATS) != 0 && every > 60 * SECOND)
+		if (method_can(guard->locks[i].spec->method, BEATS) && every > 60 * SECOND)
 			every = 60 * SECOND;
 	return every;
 }

@@ -14,9 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "report/text.h"
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
 #include "sys/files.h"
+#include "sys/waiting.h"
 #include "methods/file/filemethods.h"
 
 /* A temporary name whose PID means nothing here is swept at this age: on a local file system, and
@@ -26,8 +28,8 @@
 
 /* ---- the directory ---- */
 
-/* Processes that take over by age exclude each other by flock(2): not on a directory, which is
- * locked for this machine alone, nor where that is so of files. */
+/* Processes that take over by age exclude each other with flock(2).  That is impossible on a
+ * directory, which is locked only for this machine, and where the same is true of files. */
 static int note_file_system(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
@@ -36,7 +38,7 @@ static int note_file_system(struct lock *lock, struct error *error)
 	bool known;
 
 	file->local = kind == FS_LOCAL;
-	if (!file->local && (lock->spec->method->can & NEEDS_INIT) != 0)
+	if (!file->local && lock_can(lock, NEEDS_INIT))
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "rename: on a file system that other machines may use, flock(2) may not guard "
 		    "the lock file: "
@@ -69,16 +71,16 @@ int lockdir_open(struct lock *lock, struct error *error)
 	int fd = -1;
 
 	lock->fd = -1;
-	/* a record without a host proves nothing to others, and none of theirs can be judged */
+	/* without a host name, others can prove nothing from our record, nor we from theirs */
 	if (host_id()->nameless != 0) {
 		errno = host_id()->nameless;
 		return error_set(error, ERROR_SYSTEM, "cannot find out the name of this host");
 	}
 	if (*base == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
-		return error_plain(error, ERROR_USAGE, "names a directory, and no lock in it");
+		return error_plain(error, ERROR_USAGE, "names a directory, not a lock in it");
 	file = calloc(1, sizeof *file);
 	if (file == NULL)
-		return error_set(error, ERROR_SYSTEM, "no memory");
+		return error_set(error, ERROR_SYSTEM, "out of memory");
 	*file =
 	    (struct file_lock){.object = lock->spec->method->object, .second = -1, .notify = -1};
 	lock->files.state = file;
@@ -96,8 +98,7 @@ int lockdir_open(struct lock *lock, struct error *error)
 	/* The directory and the name identify the lock.  A user who may write and search in the
 	 * directory may take the lock, as a reader may lock a file: the queue goes by these
 	 * permissions. */
-	lock->id.device = status.st_dev;
-	lock->id.inode = status.st_ino;
+	lock->id.file = identity_of(&status);
 	lock->id.owner = status.st_uid;
 	lock->id.group = status.st_gid;
 	lock->id.permissions =
@@ -120,22 +121,21 @@ bool lockdir_current(const struct lock *lock)
 	const char *path = path_directory(lock->spec->name, space);
 	struct stat now;
 
-	return path != NULL && stat(path, &now) == 0 && now.st_dev == lock->id.device &&
-	       now.st_ino == lock->id.inode;
+	return path != NULL && stat(path, &now) == 0 && lock_is_on(lock, &now);
 }
 
 bool lockdir_same(const struct lock *lock, const char *name, int fd)
 {
-	struct stat named, open;
+	struct stat named, opened;
 
 	if (!lock->files.state->local)
 		/* if it has changed, its names are looked up anew */
 		file_system_ask(lock->files.directory, "");
-	if (fstat(fd, &open) != 0 ||
+	if (fstat(fd, &opened) != 0 ||
 	    fstatat(lock->files.directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
 		return false;
 	errno = ENOENT;
-	return named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+	return same_file(identity_of(&named), identity_of(&opened));
 }
 
 bool lockdir_is_ours(const struct lock *lock)
@@ -178,7 +178,7 @@ enum outcome lockdir_not_named(struct error *error)
 int lockdir_not_a_lock(const struct lock *lock, struct error *error)
 {
 	return error_plain(error, ERROR_OPEN,
-	    "is no lock of -m %s, which needs %s, or nothing there: left alone",
+	    "is not a lock of -m %s: that needs an unused name, or %s; nothing was changed",
 	    lock->spec->method->name, lock->files.state->object->what);
 }
 
@@ -187,13 +187,10 @@ int lockdir_not_a_lock(const struct lock *lock, struct error *error)
 static uint32_t where_we_are(void)
 {
 	char text[HOST_SIZE + BOOT_SIZE + 24];
-	uint32_t hash = 2166136261u;
 
 	snprintf(text, sizeof text, "%s%s%llu", host_id()->host, host_id()->boot,
 	    (unsigned long long)host_id()->pidns);
-	for (const char *p = text; *p != '\0'; p++)
-		hash = (hash ^ (unsigned char)*p) * 16777619u;
-	return hash;
+	return (uint32_t)text_hash(text);
 }
 
 /* The lock's own name is cut, so that there is room for the rest. */
@@ -267,29 +264,32 @@ void lockdir_read_record(int fd, struct record *record)
 		used += got > 0 ? (size_t)got : 0;
 	} while (got > 0 && used < sizeof text);
 	record_read(record, text, used);
-	if (got < 0) /* what cannot be read is not empty: it may name a living holder */
+	if (got < 0) /* a record that cannot be read is not empty: it may name a living holder */
 		*record = (struct record){.kind = RECORD_JUNK};
 }
 
 int lockdir_nap(int64_t duration)
 {
-	return nanosleep(&(struct timespec){0, (long)duration}, NULL);
+	return nap(duration);
 }
 
 /* ---- what killed semlocks have left ---- */
 
-/* REST is what comes behind the prefix, and FD what the name means, whose status it fills in.  An
- * object under flock(2) is in use; else its maker's PID decides or, if that PID means nothing here,
- * its age. */
+/* REST follows the prefix in a name, and FD is what has that name; fills in its STATUS.  An object
+ * under flock(2) is in use; else its maker's PID decides or, if that PID means nothing here, its
+ * age. */
 static bool is_abandoned(const struct lock *lock, const char *rest, int fd, struct stat *status)
 {
-	long pid;
 	unsigned where;
 	int64_t now;
+	char *end;
+	long pid;
 
 	if (strncmp(rest, "gone.", 5) == 0)
 		rest += 5;
-	if (sscanf(rest, "%ld.%8x.%*8x", &pid, &where) != 2 || pid <= 0 ||
+	errno = 0;
+	pid = strtol(rest, &end, 10);
+	if (errno != 0 || pid <= 0 || pid > INT_MAX || sscanf(end, ".%8x.%*8x", &where) != 1 ||
 	    call_try_flock(fd) != 0 || fstat(fd, status) != 0)
 		return false;
 	if (where == where_we_are())

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A directory that exists while the lock is held, with the record in it.  It is made and filled
- * under a temporary name and then renamed: an empty directory is always another program's.  The
- * rename needs RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, the lock of
- * mkdir(1).  The D steps are those of the model tests/models/semlock_file.pml. */
+ * under a temporary name and then renamed: an empty directory always belongs to another
+ * program.  The rename needs RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, the
+ * lock of mkdir(1).  The D steps are those of the model tests/models/semlock_file.pml. */
 #include <config.h>
 
 #include <errno.h>
@@ -115,8 +115,8 @@ static void read_pid_file(int fd, struct record *record)
 	close(inner);
 }
 
-/* Another program's lock holds a file or two.  A directory that names no process and holds more, or
- * directories, is no lock. */
+/* Another program's lock has a file or two in it.  A directory that names no process and has more
+ * files, or directories, in it is not a lock. */
 static void mkdir_read(int fd, struct record *record)
 {
 	read_pid_file(fd, record);
@@ -139,8 +139,9 @@ static bool remove_emptied(const struct lock *lock, const char *name)
 	return true;
 }
 
-/* On overlayfs a directory of a lower layer, as in a container's image, cannot be renamed; on a
- * full disk, no directory can get a longer name.  If we are killed in between, it stays empty. */
+/* For directories that cannot be renamed: on overlayfs those of a lower layer, as in a container's
+ * image; on a full disk all, because the new name is longer.  If we are killed in between, the
+ * directory stays empty. */
 static int remove_in_place(const struct lock *lock, int fd)
 {
 	if (call_unlink(fd, RECORD_NAME, 0) != 0 && errno != ENOENT)
@@ -168,8 +169,8 @@ static int mkdir_remove(struct lock *lock, int fd)
 		           ? remove_in_place(lock, fd)
 		           : -1;
 	if (!lockdir_same(lock, gone, fd)) {
-		/* Since we compared, our lock was removed, and another process took the lock: it
-		 * gets it back. */
+		/* After the comparison our lock was removed and another process took it: give it
+		 * back. */
 		rename_noreplace(lock->files.directory, gone, lock->id.entry);
 		errno = ENOENT;
 		return -1;

@@ -30,9 +30,9 @@
 #include "sys/process.h"
 #include "methods/file/owner_record.h"
 
-/* No word behind the PID is a bare number: kill $(cat FILE) signals the holder alone. */
+/* No word after the PID is a bare number: kill $(cat FILE) signals the holder alone. */
 #define MAGIC "semlock/1 "
-/* So it was until version 1.0. */
+/* As it was before version 1.0. */
 #define OLD_MAGIC "semlock 1 "
 
 /* ---- this system ---- */
@@ -48,9 +48,9 @@ static void make_word(char *text)
 		strcpy(text, "-");
 }
 
-/* A clock that was set later, or went on while a virtual machine or a container stood still, makes
- * this boot look younger than it is, and its locks as if they were of an earlier boot.  /dev/null
- * is made at the start: the boot was no later than that. */
+/* If the clock was set later, or went on while a virtual machine or a container was stopped, this
+ * boot looks more recent than it is, and its locks look like those of an earlier boot.  /dev/null
+ * is created at boot: the boot was no later than that. */
 static int64_t booted(void)
 {
 	struct stat made;
@@ -64,8 +64,8 @@ static int64_t booted(void)
 
 static struct host_id this_system;
 
-/* A boot_id that is not procfs's own (systemd-nspawn and others mount a file over it) says nothing
- * of when this system was booted: it is not known then. */
+/* A boot_id that is not procfs's own (systemd-nspawn and others mount a file over it) does not
+ * identify this boot, which is then unknown. */
 static void read_boot(void)
 {
 	static const char path[] = "/proc/sys/kernel/random/boot_id";
@@ -78,7 +78,7 @@ static void read_boot(void)
 static void look_up(void)
 {
 	struct utsname system;
-	struct stat namespace;
+	struct stat pid_namespace;
 	char most[24];
 
 	read_boot();
@@ -91,16 +91,15 @@ static void look_up(void)
 	make_word(this_system.boot);
 	make_word(this_system.machine);
 	make_word(this_system.host);
-	if (stat("/proc/self/ns/pid", &namespace) == 0)
-		this_system.pidns = namespace.st_ino;
+	if (stat("/proc/self/ns/pid", &pid_namespace) == 0)
+		this_system.pidns = pid_namespace.st_ino;
 	this_system.pid_max =
 	    process_file("/proc/sys/kernel/pid_max", most, sizeof most) > 0 ? atoi(most) : 0;
 	this_system.booted = booted();
 }
 
-/* A thread that asks while another is reading waits for it: half of a name would go into a record.
- * The structure is not a thread's own, because with that much for each thread musl starts with one
- * more system call. */
+/* With pthread_once(3), no thread sees half of a name.  The structure is not thread-local, because
+ * with that much for each thread musl needs one more system call at start. */
 const struct host_id *host_id(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -136,7 +135,8 @@ static bool set_pid(pid_t *into, int64_t pid)
 	return true;
 }
 
-/* Copy the LENGTH bytes at TEXT to WORD, of SIZE bytes.  False: they are no word, or too long. */
+/* Copy the LENGTH bytes at TEXT to WORD, of SIZE bytes.  False: they are not one word, or too
+ * long. */
 static bool set_word(char *word, size_t size, const char *text, size_t length)
 {
 	if (length == 0 || length >= size)
@@ -149,8 +149,8 @@ static bool set_word(char *word, size_t size, const char *text, size_t length)
 	return true;
 }
 
-/* Copy VALUE of the word KEY=VALUE in TEXT to INTO.  False: it is not there, or nothing that we
- * would have written. */
+/* Copy VALUE of the word KEY=VALUE in TEXT to INTO.  False: it is missing, or not what we would
+ * have written. */
 static bool find_word(const char *text, const char *key, char *into, size_t size)
 {
 	size_t length = strlen(key);
@@ -196,6 +196,23 @@ static enum record_kind read_full(struct record *record, const char *text)
 	return RECORD_FULL;
 }
 
+/* Programs that lock a serial line write their name and user after the PID: "     4242 minicom
+ * root\n".  P: what follows the PID and blanks.  Accept only one line of such words: any other file
+ * must not be taken for the lock of a dead process. */
+static bool is_line_of_words(const char *text, const char *p)
+{
+	enum { LONGEST = 80 };
+	const size_t length = strcspn(p, "\n");
+
+	if (strcmp(p + length, "\n") != 0 || p + length - text > LONGEST ||
+	    (p[-1] != ' ' && p[-1] != '\t'))
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)p[i]) && strchr(" \t._-", p[i]) == NULL)
+			return false;
+	return isalpha((unsigned char)*p) != 0;
+}
+
 /* HDB and X ("%10d\n"), leading zeros, no newline (shadow); GnuPG's second line is the host.  Where
  * a second line means something else it is another host's name, and the verdict UNKNOWN. */
 static enum record_kind read_decimal(struct record *record, const char *text)
@@ -208,7 +225,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	if (*p == '\0')
 		return RECORD_PID;
 	if (*p != '\n')
-		return RECORD_JUNK;
+		return is_line_of_words(text, p) ? RECORD_PID : RECORD_JUNK;
 	second = p + 1;
 	if (strncmp(second, MAGIC, strlen(MAGIC)) == 0 ||
 	    strncmp(second, OLD_MAGIC, strlen(OLD_MAGIC)) == 0)
@@ -219,7 +236,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	return RECORD_PID;
 }
 
-/* The ":12344" before the host; older records have none. */
+/* Read the ":12344" before the host, which older records do not have. */
 static bool read_semlock(struct record *record, const char **text)
 {
 	if (**text != ':')
@@ -228,7 +245,7 @@ static bool read_semlock(struct record *record, const char **text)
 	return set_pid(&record->semlock, parse_number(text)) && record->semlock > 0;
 }
 
-/* 12345:578573:BOOT:PIDNS:12344@HOST, and not a character more. */
+/* 12345:578573:BOOT:PIDNS:12344@HOST, and nothing else. */
 static enum record_kind read_line(struct record *record, const char *text)
 {
 	const char *p = text, *end;
@@ -326,7 +343,7 @@ size_t record_write_line(const struct record *record, char text[RECORD_LONGEST])
 void record_describe(struct record *record, pid_t pid)
 {
 	const struct host_id *system = host_id();
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
 	*record = (struct record){
 	    .kind = RECORD_FULL,
@@ -339,20 +356,20 @@ void record_describe(struct record *record, pid_t pid)
 	strcpy(record->boot, system->boot);
 	strcpy(record->host, system->host);
 	strcpy(record->machine, system->machine);
-	record->start = process_stat(pid, &stat) ? stat.started : 0;
+	record->start = process_stat(pid, &seen) ? seen.started : 0;
 }
 
 /* ---- is the holder alive? ---- */
 
-/* "-" stands for a boot that could not be found out, now or then (no descriptor, no /proc): it is
- * neither the same nor another. */
+/* "-" means that the boot could not be determined, now or when the record was written (no
+ * descriptor, no /proc): it is neither the same boot nor another. */
 static bool boot_known(const char *boot)
 {
 	return boot[0] != '\0' && strcmp(boot, "-") != 0;
 }
 
-/* On a local file system the boot decides, not the host's name: each container has a name of its
- * own, and a name can be changed.  (Copies of a virtual machine share a boot, but no local file
+/* On a local file system, compare the boot and not the host's name: each container has a name of
+ * its own, and a name can change.  (Copies of a virtual machine share a boot, but no local file
  * system.) */
 static bool other_host(const struct record *record, const struct facts *facts)
 {
@@ -371,7 +388,7 @@ static bool life_lasts(const struct life *life)
 }
 
 /* The semlock is the holder's parent: a process that started later than the holder has merely
- * reused the semlock's PID.  Where the object is under flock(2), the flock alone tells. */
+ * reused the semlock's PID.  If the object is under flock(2), only the flock counts. */
 static bool semlock_is_there(const struct record *record, const struct facts *facts)
 {
 	const struct life *life = &facts->semlock;
@@ -413,20 +430,20 @@ static enum verdict judge_nobody(const struct record *record, const struct facts
 	return facts->before_boot && facts->local ? DEAD : UNKNOWN;
 }
 
-/* The first row that fits decides.  Row 1, ALIVE when another process has the object under
- * flock(2), is the caller's: step I3. */
-/* Is the process that RECORD names there, started when it says? */
+/* Does the process that RECORD names exist, with the start time that RECORD gives? */
 static bool is_seen(const struct record *record, const struct facts *facts)
 {
 	return life_lasts(&facts->holder) && facts->holder.process == PROCESS_SEEN &&
 	       record->start != 0 && record->start == facts->holder.start;
 }
 
+/* The first row that matches decides.  Row 1, ALIVE if another process has the object under
+ * flock(2), is up to the caller: step I3. */
 enum verdict record_verdict(const struct record *record, const struct facts *facts)
 {
 	const bool full = record->kind == RECORD_FULL;
 	const bool ours = boot_known(record->boot) && record_of_boot(record, facts->host_id->boot);
-	/* Whatever else differs, it is not dead: a boot may be named wrongly. */
+	/* Then it is not dead, whatever else differs: the recorded boot may be wrong. */
 	const bool seen = is_seen(record, facts);
 
 	if (full && !ours && boot_known(record->boot) && boot_known(facts->host_id->boot) &&
@@ -454,17 +471,17 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 
 static void read_life(pid_t pid, struct life *life)
 {
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
 	life->process = PROCESS_GONE;
 	if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
 		return;
 	life->process = PROCESS_HIDDEN;
-	if (!process_numbers_ours() || !process_stat(pid, &stat))
+	if (!process_numbers_ours() || !process_stat(pid, &seen))
 		return;
 	life->process = PROCESS_SEEN;
-	life->state = stat.state;
-	life->start = stat.started;
+	life->state = seen.state;
+	life->start = seen.started;
 }
 
 void record_verdict_ask(const struct record *record, struct facts *facts, pid_t ours)

@@ -14,16 +14,13 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* The inode of the machine's first PID namespace, which sees all processes. */
-#define FIRST_PIDNS 0xEFFFFFFC
-
 enum { BOOT_SIZE = 40, HOST_SIZE = 65 };
 
 /* "-" stands for a name that cannot be found out. */
 struct host_id {
 	char boot[BOOT_SIZE];
 	char host[HOST_SIZE];
-	int nameless; /* 0, or the errno of the uname(2) that was to tell HOST */
+	int nameless; /* 0, or errno if uname(2), which fills HOST, failed */
 	char machine[HOST_SIZE];
 	uint64_t pidns; /* 0: unknown */
 	pid_t pid_max;  /* 0: unknown */
@@ -34,9 +31,10 @@ struct host_id {
 const struct host_id *host_id(void);
 
 enum {
-	RECORD_LONGEST = 512, /* what we write, with its '\0' */
-	RECORD_LIMIT = 4096,  /* what we read; longer ones are RECORD_JUNK */
-	BOOT_SHORT = 13 /* characters of a boot in a line: 12 digits suffice to tell boots apart */
+	RECORD_LONGEST = 512, /* the most that we write, with its '\0' */
+	RECORD_LIMIT = 4096,  /* the most that we read; longer ones are RECORD_JUNK */
+	BOOT_SHORT =
+	    13 /* characters of a boot in a line: 12 digits are enough to tell boots apart */
 };
 
 enum record_kind {
@@ -65,7 +63,8 @@ struct record {
 /* Fill RECORD from the LENGTH bytes at TEXT.  Never fails: see RECORD_JUNK. */
 void record_read(struct record *record, const char *text, size_t length);
 
-/* Is RECORD of BOOT?  A line's boot is compared as far as it goes. */
+/* Was RECORD written in BOOT?  A one-line record has only the beginning of its boot, which is
+ * compared. */
 bool record_of_boot(const struct record *record, const char *boot);
 
 /* Write RECORD, for METHOD, as a file's contents, for NULL the PID alone; or as one line.  Returns
@@ -79,15 +78,15 @@ void record_describe(struct record *record, pid_t pid);
 /* ---- is the holder that a record names still alive?
  *
  * DEAD needs proof.  Where there is proof of neither life nor death the verdict is UNKNOWN, and the
- * lock is left alone; with --stale, only until it is so old. ---- */
+ * lock is left alone; with --stale, only until it is that old. ---- */
 
 enum verdict { ALIVE, DEAD, UNKNOWN };
 
 /* What the kernel says of a recorded PID. */
 enum process_state {
-	PROCESS_GONE,   /* there is none */
-	PROCESS_HIDDEN, /* there is one, and no more can be read (hidepid, no /proc) */
-	PROCESS_SEEN    /* there is one, in STATE, started at START */
+	PROCESS_GONE,   /* no such process */
+	PROCESS_HIDDEN, /* it exists, but nothing more can be read (hidepid, no /proc) */
+	PROCESS_SEEN    /* it exists, in STATE, and started at START */
 };
 
 struct life {
@@ -106,15 +105,15 @@ struct facts {
 	struct life semlock; /* which releases the lock when the holder has ended */
 };
 
-/* The verdict, by nothing but the arguments: rows 2 to 12 of tests/models/README. */
+/* Return the verdict, which depends only on the arguments: rows 2 to 12 of tests/models/README. */
 enum verdict record_verdict(const struct record *record, const struct facts *facts);
 
 /* Fill FACTS->holder and FACTS->semlock with what the kernel says.  OURS: the PID of our own
  * command, which waits at its start barrier and is no holder; 0: none. */
 void record_verdict_ask(const struct record *record, struct facts *facts, pid_t ours);
 
-/* Whose end a waiter awaits while RECORD's holder is ALIVE: the holder, or its semlock once the
- * holder has ended. */
+/* The process whose end a waiter waits for while RECORD's holder is ALIVE: the holder, or its
+ * semlock once the holder has ended. */
 pid_t record_awaited(const struct record *record);
 
 #endif

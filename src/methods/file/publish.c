@@ -87,8 +87,8 @@ int publish_record(const struct lock *lock, int fd, struct error *error)
 	return error_set(error, ERROR_CREATE, "cannot write the lock file");
 }
 
-/* Make our object ready to get its name.  TAKEN, which says no more than that it is; NEEDS_CHILD;
- * FAILED. */
+/* Make our object ready to get its name.  Returns TAKEN, which means only that it is ready;
+ * NEEDS_CHILD; or FAILED. */
 static enum outcome make_ready(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
@@ -108,14 +108,14 @@ static enum outcome make_ready(struct lock *lock, struct error *error)
 		 * name let it open the object.  Off local file systems there may be no flock: then
 		 * the record alone has to prove life. */
 		if (!file->by_age && publish_flock(lock->fd) != 0 && file->local)
-			return error_set(error, ERROR_LOCKABLE, "cannot lock what we have made");
+			return error_set(error, ERROR_LOCKABLE, "cannot lock the new lock");
 		CRASH_POINT("publish.flocked");
 	}
 	file->life = OBJECT_READY;
 	return TAKEN;
 }
 
-/* Remove our object's temporary name; unless it has the lock's name by now. */
+/* Remove our object's temporary name, if it still has that. */
 static void discard_temporary(struct lock *lock)
 {
 	char *name = lock->files.state->temporary;
@@ -131,8 +131,8 @@ static void discard_temporary(struct lock *lock)
 
 /* ---- publishing it ---- */
 
-/* A removed object cannot get a name again.  If the lock is taken again, after it had to be given
- * back, another object is made, which the command, at its start barrier, does not inherit. */
+/* A removed object cannot get a name again.  If the lock had to be given back and is taken again, a
+ * new object is made, which the command, already at its start barrier, does not inherit. */
 static void close_object(struct lock *lock)
 {
 	struct file_lock *file = lock->files.state;
@@ -154,9 +154,9 @@ static enum outcome flock_empty(const struct lock *lock, struct error *error)
 	return error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
 }
 
-/* The command was started before, and has not got FD: the flock does not last as long as the
- * command does, and the record says so.  FD, -1 for a directory, may have to be moved: our own
- * object, which is not needed any more, makes room for it first. */
+/* The command was started before and did not inherit FD: the flock may end before the command does,
+ * and the record says so.  FD, -1 for a directory, may have to be moved: our own object, which is
+ * not needed any more, makes room for it first. */
 enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error)
 {
 	enum outcome outcome;
@@ -236,8 +236,8 @@ static void flock_by_name(struct lock *lock)
 	file->second = -1;
 }
 
-/* Where the name does not mean our object (sshfs numbers files by their names), no loss could be
- * told from a lock that is held. */
+/* If the name does not mean our object (sshfs numbers files by their names), a lost lock cannot be
+ * told from a held one. */
 static enum outcome refuse_identity(struct lock *lock, struct error *error)
 {
 	int fd = call_open(lock->files.directory, lock->id.entry,
@@ -252,7 +252,7 @@ static enum outcome refuse_identity(struct lock *lock, struct error *error)
 		return AGAIN; /* another process has removed ours and taken the lock */
 	call_unlink(lock->files.directory, lock->id.entry, 0);
 	return error_plain(error, ERROR_UNAVAILABLE,
-	    "on this file system a file that is linked or renamed counts as another one: use -m "
+	    "on this file system, a file that is linked or renamed becomes another one: use -m "
 	    "mkdir or symlink");
 }
 
@@ -274,7 +274,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	return outcome;
 }
 
-/* With TRY, the name is looked at first: a refusal costs no process. */
+/* With TRY, look at the name first: then a busy lock costs no process. */
 enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error)
 {
 	const struct object *object = lock->files.state->object;
@@ -301,7 +301,7 @@ static bool is_lost(int errnum)
 	return errnum == ENOENT || errnum == ESTALE || errnum == EEXIST || errnum == EINVAL;
 }
 
-/* A lock that was named twice is held once; the other has nothing to lose. */
+/* A lock that was named twice is held once; the other one cannot be lost. */
 bool object_owned(struct lock *lock)
 {
 	return lock->files.state->life != OBJECT_HELD || lock->files.state->object->is_ours(lock) ||
@@ -313,14 +313,14 @@ void object_beat(struct lock *lock)
 	futimens(lock->fd, NULL); /* by descriptor: never another holder's lock */
 }
 
-/* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock. R3:
- * LOCK_UN releases the flock for all processes that share it, because waiters sleep in it, and a
- * process that the command left behind may have inherited it. */
+/* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.
+ * R3: LOCK_UN releases the flock for all processes that share it, because waiters sleep in it, and
+ * a process that the command left behind may have inherited it. */
 static void remove_object(struct lock *lock)
 {
 	const struct object *object = lock->files.state->object;
-	/* By age, a process that has found our lock old may be about to remove whatever has its
-	 * name: the release waits for it, for a second at most. */
+	/* With takeover by age, a process that has found our lock old may be about to remove
+	 * whatever has its name.  Wait for it, for a second at most. */
 	bool guarded =
 	    !lock->files.state->by_age || publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK;
 	int removed = -1;

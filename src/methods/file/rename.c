@@ -26,7 +26,7 @@ static int rename_open(struct lock *lock, struct error *error)
 		return -1;
 	if (strlen(lock->id.entry) > 240) {
 		errno = ENAMETOOLONG;
-		return error_set(error, ERROR_OPEN, "cannot have a name beside it");
+		return error_set(error, ERROR_OPEN, "cannot add .held to its name");
 	}
 	snprintf(lock->files.state->away, NAME_SIZE, "%s.held", lock->id.entry);
 	return 0;
@@ -48,7 +48,8 @@ static int open_file(const struct lock *lock)
 	return fd;
 }
 
-/* TAKEN; BUSY: another process has it or, with SLEEP, a signal ended the sleep; FAILED. */
+/* Returns TAKEN; BUSY if another process holds it or, with SLEEP, a signal interrupted the sleep;
+ * FAILED. */
 static enum outcome flock_file(int fd, enum wait wait, struct error *error)
 {
 	if (!FAULT_POINT("rename.flock") &&
@@ -135,7 +136,7 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 	switch (errno) {
 	case ENOENT:
 		return error_plain(error, ERROR_OPEN,
-		    "there is no lock file, neither under this name nor with .held behind it: "
+		    "no lock file exists, neither under this name nor with .held appended: "
 		    "--init makes it, once");
 	case ELOOP:
 	case ENXIO:
@@ -145,7 +146,7 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 	return lockdir_failed(error, ERROR_OPEN, "cannot open the lock file");
 }
 
-/* Is the file that is open as LOCK->fd away? */
+/* Does LOCK->fd have its second name, LOCK.held? */
 static bool is_away(const struct lock *lock)
 {
 	return lockdir_same(lock, lock->files.state->away, lock->fd);
@@ -208,8 +209,7 @@ static enum outcome rename_failed(struct lock *lock, struct error *error)
 		return AGAIN;
 	if (errno == EEXIST)
 		return error_plain(error, ERROR_OPEN,
-		    "there are two lock files, this one and one with .held "
-		    "behind it: remove one");
+		    "two lock files exist, this one and one with .held appended: remove one");
 	return lockdir_failed(error, ERROR_CREATE, "cannot rename the lock file");
 }
 
@@ -268,10 +268,12 @@ static bool rename_is_left(struct lock *lock, pid_t *holder)
 	enum verdict verdict;
 	bool renamed;
 
+	*holder = 0;
 	lockdir_read_record(lock->fd, &record);
-	fstat(lock->fd, &status);
-	/* A script only renames it: a record much older than that may be another's, whose end
-	 * proves nothing. */
+	if (fstat(lock->fd, &status) != 0)
+		return false; /* nothing proves that it was left behind */
+	/* A script only renames the file.  A record that is much older than the rename may be of an
+	 * earlier holder, whose death proves nothing. */
 	renamed = status.st_ctim.tv_sec > status.st_mtim.tv_sec + 10;
 	if (record.kind != RECORD_FULL)
 		takeover_note_naming(&status);
@@ -359,7 +361,7 @@ static int rename_inspect(const struct lock *lock, struct lock_info *info, struc
 			return S_ISREG(status.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
 	}
 	return error_plain(error, ERROR_OPEN,
-	    "there is no lock file, neither under this name nor with .held behind it");
+	    "no lock file exists, neither under this name nor with .held appended");
 }
 
 static const struct object rename_object = {

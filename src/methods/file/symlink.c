@@ -2,7 +2,7 @@
 /* A symbolic link whose target is the record.  It cannot be flocked: the holder is dead when both
  * the command and the semlock that releases the lock are.  Processes that take over from a dead
  * holder exclude each other by a file beside it, the guard (.LOCK.guard), which is flocked and then
- * removed. The S steps are those of the model tests/models/semlock_symlink.pml.
+ * removed.  The S steps are those of the model tests/models/semlock_symlink.pml.
  *
  * A release takes no guard: while we live no process can find us dead, and a process that was
  * stopped with the guard cannot delay us (STOP in that model).  Only a waiter with --stale could
@@ -29,7 +29,7 @@ struct link_seen {
 	struct stat status;
 };
 
-/* Returns false, with errno set, if it cannot be read: as the functions below, which set it to
+/* Returns false with errno set if the link cannot be read.  So do the functions below, which set
  * ENOENT if the link has another target. */
 static bool read_target(const struct lock *lock, struct link_seen *existing)
 {
@@ -40,7 +40,7 @@ static bool read_target(const struct lock *lock, struct link_seen *existing)
 	return length >= 0;
 }
 
-static bool is_unchanged(const struct lock *lock, const struct link_seen *existing)
+static bool symlink_is_unchanged(const struct lock *lock, const struct link_seen *existing)
 {
 	struct link_seen now;
 
@@ -51,19 +51,19 @@ static bool is_unchanged(const struct lock *lock, const struct link_seen *existi
 	       memcmp(now.target, existing->target, now.length) == 0;
 }
 
-static bool is_ours(const struct lock *lock)
+static bool symlink_is_ours(const struct lock *lock)
 {
 	struct link_seen ours;
 
 	ours.length = record_write_line(&lock->files.state->record, ours.target);
-	return is_unchanged(lock, &ours);
+	return symlink_is_unchanged(lock, &ours);
 }
 
 /* ---- the guard ---- */
 
-/* Take LOCK's guard by FLOCK_FILE, and put its name into NAME.  Returns its descriptor, or -1 with
- * errno set: EWOULDBLOCK if another process has it.  The process that had the guard before us
- * removes it, perhaps before we have flocked it: then it is opened afresh. */
+/* Take LOCK's guard with FLOCK_FILE(), and put its name into NAME.  Returns its descriptor, or -1
+ * with errno set: EWOULDBLOCK if another process holds it.  The process that held the guard before
+ * us removes it, perhaps before we have flocked it: then open it again. */
 static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock_file)(int fd))
 {
 	/* NFS: see takeover.c */
@@ -114,9 +114,9 @@ static enum verdict symlink_judge(struct lock *lock, struct link_seen *existing)
 
 /* S4: judge again under the guard.  The same record means the same holder, and a dead one stays
  * dead; but with --stale the holder may have given a sign of life before we had the guard. */
-static bool still_allowed(struct lock *lock, struct link_seen *existing)
+static bool symlink_still_allowed(struct lock *lock, struct link_seen *existing)
 {
-	return is_unchanged(lock, existing) &&
+	return symlink_is_unchanged(lock, existing) &&
 	       (lock->spec->stale == 0 ||
 		   takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
 }
@@ -135,7 +135,7 @@ static enum outcome symlink_take_over(struct lock *lock, struct link_seen *exist
 	if (guard < 0 && errno == ENOENT)
 		return AGAIN;
 	CRASH_POINT("symlink.guarded");
-	if (guard >= 0 && still_allowed(lock, existing))
+	if (guard >= 0 && symlink_still_allowed(lock, existing))
 		/* S5: remove the link */
 		result = call_unlink(lock->files.directory, lock->id.entry, 0);
 	CRASH_POINT("symlink.removed");
@@ -143,7 +143,7 @@ static enum outcome symlink_take_over(struct lock *lock, struct link_seen *exist
 		guard_leave(lock, guard, name);
 		return AGAIN;
 	}
-	error_set(error, ERROR_CREATE, "its holder is dead, but the lock cannot be taken away");
+	error_set(error, ERROR_CREATE, "its holder is dead, but the lock cannot be removed");
 	guard_leave(lock, guard, name);
 	return takeover_wait(lock, -1, wait, 0);
 }
@@ -155,9 +155,10 @@ static int symlink_cannot_read(const struct lock *lock, struct error *error)
 	return error_set(error, ERROR_OPEN, "cannot examine the lock");
 }
 
-/* RECORD's command lives.  Wait until it has ended; then, usually for a moment, until its semlock
- * has removed the lock.  That semlock's end comes too late for a wake-up: poll first. */
-static enum outcome await_holder(struct lock *lock, const struct link_seen *existing)
+/* The command in EXISTING's record is alive.  Wait until it has ended, and then, usually for a
+ * moment, until its semlock has removed the lock.  To wait for that semlock's end would take too
+ * long: poll first. */
+static enum outcome symlink_await_holder(struct lock *lock, const struct link_seen *existing)
 {
 	const struct record *record = &existing->record;
 	enum outcome outcome = foreign_holder_await(lock, record->pid, record->kind == RECORD_FULL);
@@ -166,7 +167,7 @@ static enum outcome await_holder(struct lock *lock, const struct link_seen *exis
 	if (outcome != AGAIN || record->semlock <= 0 || process_lives(record->pid))
 		return outcome;
 	for (; pause < SECOND / 10; pause *= 2) {
-		if (!is_unchanged(lock, existing) || !process_lives(record->semlock))
+		if (!symlink_is_unchanged(lock, existing) || !process_lives(record->semlock))
 			return AGAIN;
 		if (lockdir_nap(pause) != 0)
 			return BUSY;
@@ -188,7 +189,7 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 	if (wait == TRY)
 		return BUSY;
 	if (verdict == ALIVE)
-		return await_holder(lock, &existing);
+		return symlink_await_holder(lock, &existing);
 	return foreign_holder_await(lock, 0, false);
 }
 
@@ -205,7 +206,7 @@ static enum outcome symlink_publish(struct lock *lock, struct error *error)
 				: symlinkat(target, lock->files.directory, lock->id.entry));
 	if (made != 0 && errno != EEXIST)
 		return lockdir_not_named(error);
-	return made == 0 || is_ours(lock) ? TAKEN : AGAIN;
+	return made == 0 || symlink_is_ours(lock) ? TAKEN : AGAIN;
 }
 
 static enum outcome symlink_idle(struct lock *lock, struct error *error)
@@ -219,9 +220,9 @@ static enum outcome symlink_idle(struct lock *lock, struct error *error)
 	                                                                                : BUSY;
 }
 
-/* A process that keeps the guard from us was stopped between finding our lock old and removing it:
- * when it goes on it removes whatever is there.  So our lock stays; once we have ended it is a dead
- * holder's, for the next one to take over. */
+/* A process that holds the guard for that long was stopped between finding our lock old and
+ * removing it.  When it continues, it removes whatever lock is there.  So leave our lock: once we
+ * have ended it is a dead holder's, and the next process takes it over. */
 static int symlink_remove(struct lock *lock, int fd)
 {
 	char name[NAME_SIZE];
@@ -233,7 +234,7 @@ static int symlink_remove(struct lock *lock, int fd)
 		return -1;
 	/* If no guard can be made (a full disk), the lock is released without one. */
 	CRASH_POINT("symlink.release");
-	if (is_ours(lock))
+	if (symlink_is_ours(lock))
 		result = call_unlink(lock->files.directory, lock->id.entry, 0);
 	errnum = errno;
 	CRASH_POINT("symlink.released");
@@ -249,7 +250,7 @@ static void symlink_beat(struct lock *lock)
 	int guard =
 	    lock->files.state->life == OBJECT_HELD ? guard_take(lock, name, call_try_flock) : -1;
 
-	if (guard >= 0 && is_ours(lock))
+	if (guard >= 0 && symlink_is_ours(lock))
 		utimensat(lock->files.directory, lock->id.entry, NULL, AT_SYMLINK_NOFOLLOW);
 	guard_leave(lock, guard, name);
 }
@@ -271,7 +272,7 @@ static const struct object symlink_object = {
     .type = S_IFLNK,
     .publish = symlink_publish,
     .attempt = symlink_attempt,
-    .is_ours = is_ours,
+    .is_ours = symlink_is_ours,
     .remove = symlink_remove,
     .beat = symlink_beat,
 };

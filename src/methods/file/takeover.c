@@ -16,10 +16,11 @@
 #include "sys/crash_points.h"
 #include "sys/files.h"
 #include "sys/process.h"
+#include "sys/waiting.h"
 #include "methods/file/filemethods.h"
 
-/* An empty file of this age may be about to be written.  It must not even be flocked: waiters could
- * keep its maker out of it for ever. */
+/* An empty file that is younger than this may be about to be written.  Do not even flock it:
+ * waiters could keep its creator from it forever. */
 #define GRACE (2 * SECOND)
 
 struct object_seen {
@@ -32,7 +33,7 @@ struct object_seen {
  *
  * inotify reports changes of the directory, a pidfd the holder's death.  Either can be missing (no
  * permission, no such call, a holder on another host), and neither reports that a lock has grown
- * old. So the waiter looks at the lock every second as well; without notification after a
+ * old.  So the waiter looks at the lock every second as well; without notification after a
  * millisecond, then ever less often, up to every tenth of a second.
  *
  * The kernel takes ten milliseconds to close an inotify descriptor: it is opened for foreign
@@ -96,6 +97,8 @@ static enum outcome sleep_until_change(struct lock *lock, int process, bool noti
 
 	do {
 		ready = poll(sources, 2, left);
+		if (ready < 0 && errno != EINTR) /* refused */
+			ready = nap(left * MILLISECOND);
 		if (ready < 0)
 			return errno == EINTR ? BUSY : AGAIN;
 		if (ready == 0 || sources[1].revents != 0 || concerns_us(lock))
@@ -111,8 +114,10 @@ enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_i
 	enum outcome outcome = AGAIN;
 	int process = pid > 0 ? pidfd_of(pid) : -1;
 
+	/* It has ended just now; or kill(2), which said that it lives, is refused: then this would
+	 * be a busy loop. */
 	if (process < 0 && pid > 0 && errno == ESRCH)
-		return AGAIN;
+		return sleep_until_change(lock, -1, false);
 	dies_with_it = dies_with_it && process >= 0;
 	if (!dies_with_it && file->notify < 0 && file->pause == 0) {
 		foreign_holder_listen(lock);
@@ -152,7 +157,8 @@ void takeover_note_naming(struct stat *status)
 		status->st_mtim = changed;
 }
 
-/* The same for a regular file with a second name alone: ln(1) of a file that stays is a lock. */
+/* As above, but only for a regular file with a second name: ln(1) of a file that is kept is a lock,
+ * too. */
 static void note_linking(struct stat *status)
 {
 	if (S_ISREG(status->st_mode) && status->st_nlink > 1)
@@ -177,12 +183,32 @@ enum verdict takeover_judge(const struct lock *lock, const struct record *record
 	return record_verdict(record, &facts);
 }
 
+/* The last sign of life is dated in the future: a clock was wrong then, or is now, so the date says
+ * nothing about its age.  Return for how long this waiter, by its own clock, has seen no other
+ * sign. */
+static int64_t age_in_future(struct file_lock *file, const struct stat *status)
+{
+	const int64_t sign = lockdir_mtime(status);
+
+	if (file->future_since == 0 || file->future != sign) {
+		file->future = sign;
+		file->future_since = clock_now();
+	}
+	return clock_now() - file->future_since;
+}
+
 bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat *status)
 {
+	int64_t age;
+
 	if (verdict == DEAD)
 		return true;
-	return verdict == UNKNOWN && lock->spec->stale > 0 &&
-	       age_of(lock, status, 0) > lock->spec->stale;
+	if (verdict != UNKNOWN || lock->spec->stale == 0)
+		return false;
+	age = age_of(lock, status, 0);
+	if (age < -GRACE)
+		age = age_in_future(lock->files.state, status);
+	return age > lock->spec->stale;
 }
 
 /* ---- taking over ---- */
@@ -275,7 +301,7 @@ static enum outcome flock_existing(struct lock *lock, struct object_seen *existi
 		           ? takeover_wait(lock, existing->fd, wait, 0)
 		           : TAKEN;
 	if (errno != EWOULDBLOCK || lock->files.state->by_age)
-		/* no flock here: no safe takeover */
+		/* without flock(2) no takeover is safe */
 		return takeover_wait(lock, existing->fd, wait, 0);
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
@@ -289,11 +315,11 @@ static enum outcome remove_existing(struct lock *lock, const struct object_seen 
 	if (lock->files.state->object->remove(lock, existing->fd) != 0 && errno != ENOENT) {
 		if (existing->record.pid > 0)
 			error_set(error, ERROR_CREATE,
-			    "its holder, process %ld, is dead, but the lock cannot be taken away",
+			    "its holder, process %ld, is dead, but the lock cannot be removed",
 			    (long)existing->record.pid);
 		else
 			error_set(error, ERROR_CREATE,
-			    "it names no process, and cannot be taken away");
+			    "it names no process, and cannot be removed");
 		return takeover_wait(lock, existing->fd, wait, 0);
 	}
 	CRASH_POINT("takeover.removed");
@@ -301,7 +327,7 @@ static enum outcome remove_existing(struct lock *lock, const struct object_seen 
 	return AGAIN;
 }
 
-static enum outcome await_holder(struct lock *lock, const struct object_seen *existing,
+static enum outcome takeover_await_holder(struct lock *lock, const struct object_seen *existing,
     enum wait wait, enum verdict verdict)
 {
 	pid_t holder = wait == SLEEP && verdict == ALIVE ? record_awaited(&existing->record) : 0;
@@ -317,19 +343,19 @@ static enum outcome examine_existing(struct lock *lock, struct object_seen *exis
 
 	if (existing->record.kind == RECORD_ABSENT)
 		return error_plain(error, ERROR_OPEN,
-		    "is a directory of other files, and no lock: left alone");
+		    "is a directory of other files, not a lock: left alone");
 	if (existing->record.kind == RECORD_EMPTY && verdict == ALIVE)
 		return takeover_wait(lock, existing->fd, wait, 0);
 	if ((wait == TRY || lock->files.state->by_age) &&
 	    !takeover_allowed(lock, verdict, &existing->status))
-		return await_holder(lock, existing, wait, verdict);
+		return takeover_await_holder(lock, existing, wait, verdict);
 	outcome = flock_existing(lock, existing, wait); /* I3: flock it */
 	if (outcome != TAKEN)
 		return outcome;
 	CRASH_POINT("takeover.guarded");
 	verdict = judge_existing(lock, existing); /* I4: judge it again */
 	if (!takeover_allowed(lock, verdict, &existing->status))
-		return await_holder(lock, existing, wait, verdict);
+		return takeover_await_holder(lock, existing, wait, verdict);
 	CRASH_POINT("takeover.judged");
 	/* I5: compare the name after I4, the verdict */
 	if (!lockdir_same(lock, lock->id.entry, existing->fd))
@@ -384,7 +410,7 @@ static bool inspect_record(const struct lock *lock, const char *name, struct loc
 	if (fstat(fd, &status) != 0)
 		status = (struct stat){0};
 	close(fd);
-	return status.st_dev == info->status.st_dev && status.st_ino == info->status.st_ino;
+	return same_file(identity_of(&status), identity_of(&info->status));
 }
 
 int inspect_name(const struct lock *lock, const char *name, struct lock_info *info,
@@ -407,7 +433,7 @@ int inspect_name(const struct lock *lock, const char *name, struct lock_info *in
 		if (inspect_record(lock, name, info))
 			return 0;
 	}
-	return error_plain(error, ERROR_OPEN, "cannot examine it: it changes all the time");
+	return error_plain(error, ERROR_OPEN, "cannot examine it: it keeps changing");
 }
 
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error)

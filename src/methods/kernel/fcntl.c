@@ -17,16 +17,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "lock/lock.h"
 #include "methods/kernel/kernel_methods.h"
 #include "sys/deadline.h"
+#include "sys/waiting.h"
 
 static enum outcome outcome_of(int result)
 {
-	static const struct timespec before_next_try = {0, 10 * MILLISECOND};
-
 	if (result == 0)
 		return TAKEN;
 	if (errno == EAGAIN || errno == EACCES || errno == EINTR)
@@ -35,7 +33,7 @@ static enum outcome outcome_of(int result)
 		return FAILED;
 	/* EDEADLK: the kernel's search for deadlocks ends at ten processes, and can be wrong.  No
 	 * lock was taken: try again. */
-	nanosleep(&before_next_try, NULL);
+	nap(10 * MILLISECOND);
 	return BUSY;
 }
 
@@ -48,7 +46,7 @@ static enum outcome lock_bytes(const struct lock *lock, enum wait wait, short ty
 	    .l_start = range.start,
 	    .l_len = range.length,
 	};
-	const bool of_process = (lock->spec->method->can & OWNED_BY_PROCESS) != 0;
+	const bool of_process = lock_can(lock, OWNED_BY_PROCESS);
 	const int command = wait == TRY ? (of_process ? F_SETLK : F_OFD_SETLK)
 	                                : (of_process ? F_SETLKW : F_OFD_SETLKW);
 	int result;
@@ -76,7 +74,7 @@ static enum outcome take_bytes(struct lock *lock, enum wait wait, short type, st
 		return error_set(error, ERROR_SYSTEM, "%s", failed);
 	if (errno == EBADF && S_ISDIR(lock->id.permissions))
 		return error_plain(error, ERROR_LOCKABLE,
-		    "a directory takes no fcntl lock and has no slots: use -m flock, without -j");
+		    "a directory can have no fcntl lock and no slots: use -m flock, without -j");
 	if (errno == EBADF && fcntl(lock->fd, F_GETFD) >= 0)
 		return error_plain(error, ERROR_LOCKABLE,
 		    fcntl_access(lock) == O_RDONLY
@@ -101,7 +99,7 @@ static int fcntl_drop(struct lock *lock, struct error *error)
 
 static struct range slot_byte(const struct lock *lock, unsigned slot)
 {
-	bool in_range = (lock->spec->method->can & CAN_RANGE) != 0 && slot != SLOT_OF_COLLECTOR;
+	bool in_range = lock_can(lock, CAN_RANGE) && slot != SLOT_OF_COLLECTOR;
 	off_t first = in_range ? lock->spec->range.start : FLOCK_FIRST_SLOT;
 
 	return (struct range){first + (off_t)slot, 1};

@@ -10,7 +10,7 @@ extern const struct method method_flock;
 extern const struct method method_ofd;
 extern const struct method method_posix;
 
-/* Of every method of kernel locks. */
+/* For every method of kernel locks. */
 #define KERNEL_METHOD_FUNCTIONS \
 	.family = OF_KERNEL, .open = kernel_open, .idle = kernel_idle, \
 	.current = lockfile_current, .owned = kernel_lock_owned, .release = kernel_release, \

@@ -13,6 +13,7 @@
 #include "lock/attempt.h"
 #include "lock/lock.h"
 #include "lock/queue.h"
+#include "lock/slots.h"
 #include "methods/kernel/lockfile.h"
 #include "methods/kernel/safe_open.h"
 #include "sys/crash_points.h"
@@ -20,7 +21,7 @@
 #include "sys/files.h"
 
 /* O_NONBLOCK: open() of a FIFO without a writer would block.  O_NOCTTY: a terminal must not become
- * ours. Never O_TRUNC: the file may be somebody's data.  Without O_CLOEXEC from the start if it is
+ * ours.  Never O_TRUNC: the file may be somebody's data.  Without O_CLOEXEC from the start if it is
  * inherited, which saves a call: with a kernel lock, we exec only the command. */
 static int open_flags(const struct lock *lock)
 {
@@ -42,7 +43,7 @@ static int open_failed(struct error *error, const char *what)
 		return error_set(error, ERROR_CREATE, "%s", what);
 	case ENXIO:
 		return error_plain(error, ERROR_OPEN,
-		    "is a socket, a FIFO or a device that is not there, not a file to lock");
+		    "cannot lock a socket, a FIFO, or a device without a driver");
 	}
 	return error_set(error, ERROR_OPEN, "%s", what);
 }
@@ -57,15 +58,15 @@ static int create_file(struct lock *lock, const char *path, int flags, struct er
 	if (fd < 0) {
 		if (errno == EISDIR)
 			error_plain(error, ERROR_OPEN,
-			    "there is no such directory, and its name ends in a slash");
+			    "no such directory (its name ends in a slash)");
 		else if (errno == ENOENT) {
 			/* The directory can exist and refuse new files: /dev/fd, or a directory
 			 * that has been removed. */
 			directory = path_directory(path, space);
 			error_plain(error, ERROR_OPEN,
 			    directory != NULL && access(directory, F_OK) == 0
-				? "is not there, and no file can be made in its directory"
-				: "cannot create: its directory is not there");
+				? "does not exist, and no file can be created in its directory"
+				: "cannot create: its directory does not exist");
 		} else if (errno != EEXIST && errno != EINTR)
 			open_failed(error, "cannot create");
 		return -1;
@@ -95,10 +96,10 @@ static int open_or_create(struct lock *lock, const char *path, int flags, bool *
 	if (errno == ENOENT)
 		return create_file(lock, path, flags, error);
 	if (errno == EACCES && lock->kernel.access != O_RDONLY)
-		error_set(error, ERROR_OPEN, "cannot open for writing, as this lock needs");
+		error_set(error, ERROR_OPEN, "cannot open for writing, which this lock requires");
 	else if (errno == EISDIR)
 		error_plain(error, ERROR_LOCKABLE,
-		    "is a directory, and cannot be opened for writing as this lock needs");
+		    "is a directory, and cannot be opened for writing, which this lock requires");
 	else if (errno != EINTR)
 		open_failed(error, "cannot open");
 	return -1;
@@ -131,28 +132,28 @@ bool lockfile_on_network(const struct lock *lock)
 	return kind == FS_NFS || kind == FS_NETWORK;
 }
 
-/* Can LOCK, which is open, promise what was asked for? */
+/* Can the open LOCK promise what was asked for? */
 static int check_limits(const struct lock *lock, struct error *error)
 {
-	bool is_flock = (lock->spec->method->can & CAN_RANGE) == 0;
-	enum file_system kind = FS_LOCAL; /* of a disk, which is not looked for in mountinfo */
+	bool is_flock = !lock_can(lock, CAN_RANGE);
+	enum file_system kind = FS_LOCAL; /* a disk: do not search mountinfo for it */
 	struct procfs_mount mount;
 
-	if (major(lock->id.device) == 0)
+	if (major(lock->id.file.device) == 0)
 		kind = file_system_of(lock->fd);
 	if ((kind == FS_NETWORK || kind == FS_SHARED) && file_system_mount(lock->fd, &mount) &&
 	    file_system_hides_all_locks(&mount))
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "on %s, other machines do not see a kernel lock: use -m mkdir", mount.type);
-	/* Another client may find the name in its cache, with the removed file behind it: a lock
-	 * that it takes on that file would stand beside one on the name's next file. */
+	/* Another client may still find the removed file under the name, in its cache.  A lock on
+	 * that file does not exclude one on the name's next file. */
 	if (lock->spec->to_be_removed && file_system_of(lock->fd) != FS_LOCAL)
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "--rm: other machines may use this file system, and may see a removed file for "
 		    "a while: leave out --rm");
 	if (is_flock && S_ISDIR(lock->id.permissions) && lockfile_on_network(lock))
 		return error_plain(error, ERROR_LOCKABLE,
-		    "on a network file system a directory is locked for this machine alone: lock a "
+		    "on a network file system, a directory is locked only for this machine: lock a "
 		    "file");
 	if (is_flock && lock->spec->slots > 0 && lockfile_on_network(lock))
 		return error_plain(error, ERROR_UNAVAILABLE,
@@ -165,7 +166,7 @@ bool lockfile_may_be_hidden(const struct lock *lock, char *type, size_t size)
 {
 	struct procfs_mount mount;
 
-	if (major(lock->id.device) != 0 || file_system_of(lock->fd) != FS_SHARED ||
+	if (major(lock->id.file.device) != 0 || file_system_of(lock->fd) != FS_SHARED ||
 	    !file_system_mount(lock->fd, &mount) || !file_system_may_hide_locks(&mount))
 		return false;
 	snprintf(type, size, "%s", mount.type);
@@ -180,21 +181,17 @@ int lockfile_identify(struct lock *lock)
 
 	if (fstat(lock->fd, &file) != 0)
 		return -1;
-	lock->id.device = file.st_dev;
-	lock->id.inode = file.st_ino;
+	lock->id.file = identity_of(&file);
 	lock->id.owner = file.st_uid;
 	lock->id.group = file.st_gid;
 	lock->id.permissions = file.st_mode;
 	return 0;
 }
 
-#define IS_INODE(lock, file) \
-	((file)->st_dev == (lock)->id.device && (file)->st_ino == (lock)->id.inode)
-
 static bool is_on_nfs(const struct lock *lock)
 {
 	return FAULT_POINT("file_system.nfs") ||
-	       (major(lock->id.device) == 0 && file_system_nfs(lock->fd));
+	       (major(lock->id.file.device) == 0 && file_system_nfs(lock->fd));
 }
 
 /* On NFS a name in the cache can mean a file that another machine has removed.  If the server says
@@ -214,7 +211,7 @@ static void ask_for_name(const struct lock *lock)
 /* stat(2), by hand where the kernel does not follow a link that we do (fs.protected_symlinks:
  * root's link in another user's sticky directory): the name is opened by hand there, too, and must
  * not be taken for one that has moved on. */
-static COLD int stat_through_link(const struct lock *lock, struct stat *file)
+static int stat_through_link(const struct lock *lock, struct stat *file)
 {
 	char path[PATH_MAX];
 	struct error ignored;
@@ -240,7 +237,7 @@ bool lockfile_current(const struct lock *lock)
 		       (fstat(lock->fd, &now) == 0 && now.st_nlink > 0);
 	if (is_on_nfs(lock))
 		ask_for_name(lock);
-	return stat_name(lock, &now) == 0 && IS_INODE(lock, &now);
+	return stat_name(lock, &now) == 0 && lock_is_on(lock, &now);
 }
 
 /* LOCK is held exclusively.  Every process that takes the lock compares the name, too, so that
@@ -249,7 +246,7 @@ static void remove_name(const struct lock *lock, struct stat *file)
 {
 	CRASH_POINT("lockfile.retaken");
 	if (lstat(lock->spec->name, file) != 0 || !S_ISREG(file->st_mode) ||
-	    !IS_INODE(lock, file) || file->st_size > 0 || unlink(lock->spec->name) != 0)
+	    !lock_is_on(lock, file) || file->st_size > 0 || unlink(lock->spec->name) != 0)
 		return;
 	CRASH_POINT("lockfile.unlinked");
 	if (file->st_nlink == 1)        /* else other processes come by the other name */
@@ -273,7 +270,7 @@ bool lockfile_remove(struct lock *lock)
 	again.fd = open(again.spec->name, open_flags(&again) | O_NOFOLLOW);
 	if (again.fd < 0)
 		return true;
-	if (fstat(again.fd, &opened) == 0 && IS_INODE(lock, &opened) &&
+	if (fstat(again.fd, &opened) == 0 && lock_is_on(lock, &opened) &&
 	    again.spec->method->take(&again, TRY, &error) == TAKEN)
 		remove_name(&again, &file);
 	close(again.fd);
@@ -287,7 +284,7 @@ static int identify_descriptor(struct lock *lock, struct error *error)
 	if (errno == EBADF) {
 		error_plain(error, ERROR_LOCKABLE,
 		    "this descriptor is not open; a shell opens it with exec %d>>FILE%s, and ksh "
-		    "and mksh hand it on with %d>&%d behind the command",
+		    "and mksh pass it on with %d>&%d after the command",
 		    lock->fd, lock->fd > 9 ? " (sh: use 3 to 9)" : "", lock->fd, lock->fd);
 		error->errnum = EBADF;
 		return -1;
@@ -364,12 +361,8 @@ void kernel_release(struct lock *lock)
 
 /* ---- is it still ours? ---- */
 
-/* A kernel lock on NFS 4 is a lease: the server gives it to another machine when it has not heard
- * of this one for too long.  This kernel goes on listing it, but no longer reads the file through a
- * descriptor whose lock is lost (EIO), and fcntl(2) asks the server for a lock that stands in the
- * way of ours. */
-/* O_DIRECT: of an empty file, or one in a cache, nothing else asks the server. */
-COLD static bool is_unreadable(int fd)
+/* Without O_DIRECT, reading an empty or a cached file does not ask the server. */
+static bool is_unreadable(int fd)
 {
 	_Alignas(4096) char page[4096];
 	int flags = fcntl(fd, F_GETFL);
@@ -383,30 +376,45 @@ COLD static bool is_unreadable(int fd)
 	return got < 0 && errno == EIO;
 }
 
-static bool is_anothers(const struct lock *lock)
+static bool are_anothers(const struct lock *lock, off_t start, off_t length)
 {
 	struct flock bytes = {
 	    .l_type = lock->spec->mode == SHARED ? F_RDLCK : F_WRLCK,
 	    .l_whence = SEEK_SET,
-	    .l_start = lock->spec->range.start + (lock->slot > 0 ? lock->slot : 0),
-	    .l_len = lock->slot >= 0 ? 1 : lock->spec->range.length,
+	    .l_start = lock->spec->range.start + start,
+	    .l_len = length,
 	};
-	int command = (lock->spec->method->can & OWNED_BY_PROCESS) != 0 ? F_GETLK : F_OFD_GETLK,
-	    result;
+	int command = lock_can(lock, OWNED_BY_PROCESS) ? F_GETLK : F_OFD_GETLK, result;
 
 	UNINTERRUPTED(result, fcntl(lock->fd, command, &bytes));
 	return result == 0 && bytes.l_type != F_UNLCK;
 }
 
-/* Can the server give the lock to another machine? */
-COLD static bool is_leased(const struct lock *lock)
+/* With --take there are several slots, each a byte. */
+static bool is_anothers(const struct lock *lock)
 {
-	bool is_flock = (lock->spec->method->can & CAN_RANGE) == 0;
+	if (lock->slot < 0)
+		return are_anothers(lock, 0, lock->spec->range.length);
+	for (unsigned slot = 0; slot < lock->spec->slots; slot++)
+		if (((int)slot == lock->slot || slots_has(lock, slot)) &&
+		    are_anothers(lock, (off_t)slot, 1))
+			return true;
+	return false;
+}
+
+/* Can the server give the lock to another machine? */
+static bool is_leased(const struct lock *lock)
+{
+	bool is_flock = !lock_can(lock, CAN_RANGE);
 	struct procfs_mount mount;
 
 	return !file_system_mount(lock->fd, &mount) || !file_system_hides_locks(&mount, is_flock);
 }
 
+/* A kernel lock on NFS 4 is a lease: the server gives it to another machine if it has not heard
+ * from this one for too long.  This kernel still lists the lock, but a read through a descriptor
+ * whose lock is lost fails with EIO, and fcntl(2) asks the server for a lock that conflicts with
+ * ours. */
 bool kernel_lock_owned(struct lock *lock)
 {
 	if (lock->fd < 0 || lock->place.covered || !is_on_nfs(lock) || !is_leased(lock))

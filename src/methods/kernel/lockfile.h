@@ -12,8 +12,8 @@
  * set. */
 int lockfile_identify(struct lock *lock);
 
-/* Does the name still mean the file that LOCK->fd is?  Once the lock is held: if so, every process
- * that opens the name meets our lock.  Of a caller's descriptor: does its file still have a
+/* Does the name still mean the file that LOCK->fd is?  If so, once the lock is held, every process
+ * that opens the name meets our lock.  For a caller's descriptor: does its file still have a
  * name? */
 bool lockfile_current(const struct lock *lock);
 
@@ -22,12 +22,12 @@ bool lockfile_current(const struct lock *lock);
  * it is somebody's data, and stays. */
 bool lockfile_remove(struct lock *lock);
 
-/* Is LOCK->fd on a file system where flock(2) of a file locks its bytes at a server, and flock(2)
- * of a directory excludes only this machine?  */
+/* Is LOCK->fd on a network file system?  There, flock(2) locks a file's bytes on the server, and a
+ * directory only for this machine. */
 bool lockfile_on_network(const struct lock *lock);
 
-/* Can LOCK, which is open, be a lock of its mount alone: of a FUSE file system that may not hand it
- * on?  Then TYPE (SIZE bytes) is the mount's. */
+/* Can the open LOCK be private to its mount, a FUSE file system that may not pass it on?  If so,
+ * TYPE (SIZE bytes) gets the mount's type. */
 bool lockfile_may_be_hidden(const struct lock *lock, char *type, size_t size);
 
 /* A method's open, idle and release. */
@@ -35,7 +35,7 @@ int kernel_open(struct lock *lock, struct error *error);
 enum outcome kernel_idle(struct lock *lock, struct error *error);
 void kernel_release(struct lock *lock);
 
-/* If LOCK was taken, is it still ours?  Only on NFS the system is asked. */
+/* Is LOCK, which was taken, still ours?  Only on NFS this asks the system. */
 bool kernel_lock_owned(struct lock *lock);
 
 #endif

@@ -17,7 +17,7 @@ enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };
 
 /* The directory is sticky: only the users named here can replace the link between this check and
  * the open. */
-static bool is_planted(const struct stat *link, const char *directory)
+static bool is_planted(const struct stat *status, const char *directory)
 {
 	struct stat parent;
 
@@ -25,16 +25,17 @@ static bool is_planted(const struct stat *link, const char *directory)
 		return true;
 	if ((parent.st_mode & S_ISVTX) == 0 || (parent.st_mode & S_IWOTH) == 0)
 		return false;
-	return link->st_uid != geteuid() && link->st_uid != 0 && link->st_uid != parent.st_uid;
+	return status->st_uid != geteuid() && status->st_uid != 0 &&
+	       status->st_uid != parent.st_uid;
 }
 
-/* PATH, a symbolic link, becomes its target.  It is read through LINK, the descriptor that was
+/* PATH, a symbolic link, becomes its target.  It is read through LINK_FD, the descriptor that was
  * checked: in its owner's directory it may have been replaced since. */
-static int follow_one(char path[PATH_MAX], int link)
+static int follow_one(char path[PATH_MAX], int link_fd)
 {
 	const char *slash = strrchr(path, '/');
 	char target[PATH_MAX];
-	ssize_t length = readlinkat(link, "", target, sizeof target - 1);
+	ssize_t length = readlinkat(link_fd, "", target, sizeof target - 1);
 	size_t kept;
 
 	if (length < 0)
@@ -55,34 +56,39 @@ static int refuse_links(struct error *error, int errnum)
 	return error_set(error, ERROR_OPEN, "cannot open");
 }
 
-/* Is the link at PATH, as LINK describes it, not to be followed?  If so, ERROR says why. */
-static bool is_refused(const struct stat *link, const char *directory, enum links followed,
+/* Must the link that STATUS describes not be followed?  If so, ERROR is filled. */
+static bool is_refused(const struct stat *status, const char *directory, enum links followed,
     struct error *error)
 {
 	const char *where = "put into a directory open to all";
 
 	if (followed == LINKS_OF_CALLER_AND_ROOT) {
-		if (link->st_uid == geteuid() || link->st_uid == 0)
+		if (status->st_uid == geteuid() || status->st_uid == 0)
 			return false;
 		where = "put there";
-	} else if (!is_planted(link, directory))
+	} else if (!is_planted(status, directory))
 		return false;
 	error_plain(error, ERROR_OPEN, "refused: a symbolic link that user %ld %s",
-	    (long)link->st_uid, where);
+	    (long)status->st_uid, where);
 	return true;
 }
 
-enum step { LED_ON, ENDS, ONLY_THE_KERNEL, REFUSED };
+enum follow_step { LED_ON, ENDS, ONLY_THE_KERNEL, REFUSED };
 
-/* Follow PATH, open as LINK, by one link.  Returns REFUSED with ERROR filled. */
-static enum step step(char path[PATH_MAX], int link, enum links followed, struct error *error)
+/* Follow PATH, open as LINK_FD, by one link.  Returns REFUSED with ERROR filled. */
+static enum follow_step follow_step(char path[PATH_MAX], int link_fd, enum links followed,
+    struct error *error)
 {
 	char space[PATH_MAX];
 	const char *directory;
 	struct statfs fs;
 	struct stat file;
 
-	if (fstat(link, &file) != 0 || !S_ISLNK(file.st_mode))
+	if (fstat(link_fd, &file) != 0) {
+		refuse_links(error, errno); /* taken for a file, a link would be opened forever */
+		return REFUSED;
+	}
+	if (!S_ISLNK(file.st_mode))
 		return ENDS;
 	directory = path_directory(path, space);
 	if (directory == NULL) {
@@ -94,7 +100,7 @@ static enum step step(char path[PATH_MAX], int link, enum links followed, struct
 	if (statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC)
 		return ONLY_THE_KERNEL;
 	/* ENOENT, EINVAL: removed or replaced since it was opened: look at the path again. */
-	if (follow_one(path, link) != 0 && errno != ENOENT && errno != EINVAL) {
+	if (follow_one(path, link_fd) != 0 && errno != ENOENT && errno != EINVAL) {
 		refuse_links(error, errno);
 		return REFUSED;
 	}
@@ -104,18 +110,18 @@ static enum step step(char path[PATH_MAX], int link, enum links followed, struct
 int safe_open_follow(const char *name, enum links followed, char resolved[PATH_MAX],
     struct error *error)
 {
-	enum step how;
-	int link;
+	enum follow_step how;
+	int link_fd;
 
 	if (strlen(name) >= PATH_MAX)
 		return refuse_links(error, ENAMETOOLONG);
 	memcpy(resolved, name, strlen(name) + 1);
 	for (int i = 0; i < MOST_SYMLINKS; i++) {
-		link = open(resolved, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		if (link < 0)
-			return O_NOFOLLOW; /* and so does not exist, or cannot be opened either */
-		how = step(resolved, link, followed, error);
-		close(link);
+		link_fd = open(resolved, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (link_fd < 0)
+			return O_NOFOLLOW; /* it does not exist, or cannot be opened at all */
+		how = follow_step(resolved, link_fd, followed, error);
+		close(link_fd);
 		switch (how) {
 		case LED_ON:
 			break;

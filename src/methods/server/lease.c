@@ -16,25 +16,29 @@
 #include "protocol/lease_schedule.h"
 #include "report/error.h"
 #include "report/text.h"
+#include "sys/crash_points.h"
 #include "sys/files.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
 #include "sys/signals.h"
+#include "sys/waiting.h"
 
 struct lease {
 	struct lock *lock;
 	const char *label; /* how the user named the lock */
 	pid_t command;
-	struct pipe_holders pipe_holders; /* the command's descendants, and what has the pipe */
-	int process;                      /* COMMAND as a pidfd, or -1 */
-	int timer;                        /* a timerfd on CLOCK_BOOTTIME, or -1 */
-	int stop[2];                      /* a pipe: its end of file ends the thread */
-	int64_t term_at, kill_at;         /* on CLOCK_BOOTTIME */
-	int64_t pause;                    /* ns between two SIGKILLs */
+	/* the command's descendants, and processes that have the pipe open */
+	struct pipe_holders pipe_holders;
+	int process;              /* COMMAND as a pidfd, or -1 */
+	int timer;                /* a timerfd on CLOCK_BOOTTIME, or -1 */
+	int stop[2];              /* a pipe: its end of file ends the thread */
+	int64_t term_at, kill_at; /* on CLOCK_BOOTTIME */
+	int64_t pause;            /* ns between two SIGKILLs */
 	bool termed;
 	bool refused_said; /* the message about a process that cannot be signalled was printed */
-	char loss[200];    /* the reason of the loss, until it was printed */
+	char loss[200];    /* the reason for the loss, until it has been printed */
 	bool helper_exited;
+	int64_t asleep; /* ns that the machine had slept when the lease was renewed last */
 	pthread_t thread;
 	bool running;
 };
@@ -42,42 +46,57 @@ struct lease {
 /* After LOST the lock may be another holder's: SIGKILL follows SIGTERM after this time. */
 #define KILL_DELAY SECOND
 
-static void signal_all(struct lease *lease, int signo)
+static void lease_signal_all(struct lease *lease, int signo)
 {
 	process_child_signal(lease->command, lease->process, signo);
 	pipe_holders_signal(&lease->pipe_holders, signo);
 }
 
 /* Called after the signals are sent: writing the message may block. */
-static void say_refused(struct lease *lease)
+static void lease_say_refused(struct lease *lease)
 {
 	if (lease->pipe_holders.refused > 0 && !lease->refused_said)
-		complain("%s: process %ld is another user's and cannot be stopped; "
-			 "the next holder may begin beside it",
+		complain("%s: process %ld belongs to another user and cannot be stopped; it may "
+			 "still run when the next holder starts",
 		    lease->label, (long)lease->pipe_holders.refused);
 	lease->refused_said = lease->pipe_holders.refused > 0;
 }
 
+/* The time for which the machine has slept since it was started, in ns. */
+static int64_t time_asleep(void)
+{
+	return clock_boottime() - clock_now();
+}
+
 static void lease_lost(struct lease *lease, const char *reason)
 {
+	const int64_t slept =
+	    time_asleep() - lease->asleep + (FAULT_POINT("lease.slept") ? 3600 * SECOND : 0);
+
 	if (lease->lock->end.lost || !process_child_lives(lease->command))
 		return;
 	lease->lock->end.lost = lease->lock->end.lost_said = true;
-	/* the end of a long reason is cut off */
-	snprintf(lease->loss, sizeof lease->loss, "%.*s", (int)sizeof lease->loss - 1, reason);
+	if (slept > lease->lock->server.helper->lease)
+		snprintf(lease->loss, sizeof lease->loss,
+		    "the machine slept for %lld s, longer than the lease",
+		    (long long)((slept + SECOND / 2) / SECOND));
+	else /* the end of a long reason is cut off */
+		snprintf(lease->loss, sizeof lease->loss, "%.*s", (int)sizeof lease->loss - 1,
+		    reason);
 }
 
-static void follow_deadline(struct lease *lease)
+static void lease_follow_deadline(struct lease *lease)
 {
 	const struct locksmith *helper = lease->lock->server.helper;
 
 	if (lease->lock->end.lost)
 		return; /* SIGTERM may be sent already: do not extend the deadline */
+	lease->asleep = time_asleep();
 	lease->term_at = lease_moment(helper->deadline, helper->lease, LEASE_TERM);
 	lease->kill_at = lease_moment(helper->deadline, helper->lease, LEASE_KILL);
 }
 
-static void stop_at_once(struct lease *lease, const char *reason)
+static void lease_stop_at_once(struct lease *lease, const char *reason)
 {
 	int64_t now = clock_boottime();
 
@@ -98,23 +117,23 @@ static void lease_listen(struct lease *lease)
 	while (!lease->helper_exited &&
 	       (got = locksmith_line(lease->lock->server.helper, &now, &line)) == LINE_READ) {
 		if ((text = text_after_word(line, SAYS_LOST)) != NULL) {
-			stop_at_once(lease, text);
+			lease_stop_at_once(lease, text);
 			lease->lock->end.lost = true; /* also if the command has just ended */
 		} else if (text_after_word(line, SAYS_HELD) != NULL) {
 			locksmith_note(lease->lock->server.helper, line);
-			follow_deadline(lease);
+			lease_follow_deadline(lease);
 		} else {
 			text = text_after_word(line, SAYS_ERR);
 			if (text != NULL)
 				locksmith_refused(text, &reason);
 			else
 				locksmith_unknown(lease->lock->server.helper, line, &reason);
-			stop_at_once(lease, reason.text);
+			lease_stop_at_once(lease, reason.text);
 		}
 	}
 	if (got == LINE_END && !lease->helper_exited) {
 		lease->helper_exited = true;
-		stop_at_once(lease, "its helper has ended");
+		lease_stop_at_once(lease, "its helper has ended");
 	}
 }
 
@@ -123,14 +142,14 @@ static void lease_act(struct lease *lease)
 	int64_t now = clock_boottime();
 
 	if (!lease->termed && now >= lease->term_at) {
-		lease_lost(lease, "the server could not be asked in time to go on with it");
-		signal_all(lease, SIGTERM);
+		lease_lost(lease, "the lease could not be renewed in time");
+		lease_signal_all(lease, SIGTERM);
 		/* a stopped process handles SIGTERM only when it runs */
-		signal_all(lease, SIGCONT);
+		lease_signal_all(lease, SIGCONT);
 		lease->termed = true;
 	}
 	if (now >= lease->kill_at) {
-		signal_all(lease, SIGKILL);
+		lease_signal_all(lease, SIGKILL);
 		lease->pause += lease->pause < SECOND ? lease->pause : 0;
 		/* again: the search misses a process forked meanwhile */
 		lease->kill_at = now + lease->pause;
@@ -140,12 +159,12 @@ static void lease_act(struct lease *lease)
 		complain("%s: the lock is lost: %s; stopping the command", lease->label,
 		    lease->loss);
 	lease->loss[0] = '\0';
-	say_refused(lease);
+	lease_say_refused(lease);
 }
 
 /* Sets the timer.  Returns the timeout for poll(2) in ms: -1, or, where timerfd_create(2) refuses
  * CLOCK_BOOTTIME, at most 200. */
-static int set_timer(const struct lease *lease)
+static int lease_set_timer(const struct lease *lease)
 {
 	int64_t next = lease->termed ? lease->kill_at : lease->term_at, left;
 
@@ -175,8 +194,7 @@ static void *lease_thread(void *argument)
 		lease_act(lease);
 		if (lease->helper_exited)
 			sources[1].fd = -1;
-	} while (
-	    (poll(sources, 3, set_timer(lease)) >= 0 || errno == EINTR) && sources[0].revents == 0);
+	} while (!thread_sleeps(sources, 3, 0, lease_set_timer(lease)));
 	return NULL;
 }
 
@@ -187,7 +205,7 @@ int lease_guard(const struct guard *guard, struct error *error)
 	struct lock *lock = guard->locks;
 	pid_t command = guard->command;
 	struct lease *lease = &the_lease;
-	struct procfs_stat stat;
+	struct procfs_stat seen;
 
 	*lease = (struct lease){
 	    .lock = lock,
@@ -200,26 +218,26 @@ int lease_guard(const struct guard *guard, struct error *error)
 	    .process = -1,
 	    .timer = -1,
 	};
-	follow_deadline(lease);
-	/* This process may have been stopped since OK, and the lock be another holder's: the thread
-	 * would stop a short command too late. */
+	lease_follow_deadline(lease);
+	/* If this process was stopped since OK, the lock may belong to another holder, and the
+	 * thread would stop a short command too late. */
 	if (clock_boottime() >= lease->term_at)
 		return error_plain(error, ERROR_LOST,
-		    "lost before the command was started: the lease is over, or nearly so");
+		    "lost before the command was started: the lease has ended, or is about to");
 	if (descriptor_pipe(lease->stop) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
 	/* As subreaper, find descendants that have closed the pipe or never had it. */
-	if (process_stat(command, &stat))
-		lease->pipe_holders.since = stat.started;
+	if (process_stat(command, &seen))
+		lease->pipe_holders.since = seen.started;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	lease->process = pidfd_of(command);
 	lease->timer = descriptor_above_standard(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
 	errno = signals_free_thread(&lease->thread, lease_thread, lease);
 	lease->running = errno == 0;
 	if (!lease->running)
-		return error_set(error, ERROR_SYSTEM,
-		    "cannot start the thread that keeps the time");
-	/* --who knows a holder by it, and the thread itself may not run before the command does */
+		return error_set(error, ERROR_SYSTEM, "cannot start the lease's timer thread");
+	/* --who recognises a holder by it; set it here, because the command may run before the
+	 * thread does */
 	pthread_setname_np(lease->thread, LEASE_THREAD);
 	locksmith_begin(lock->server.helper, command);
 	return 0;
@@ -228,7 +246,7 @@ int lease_guard(const struct guard *guard, struct error *error)
 /* The command has ended.  Its descendants, and processes with the pipe open, may live until
  * KILL_AT.  Beyond that, wait one second for a process that we may not kill, and ten for one that
  * does not die: it forks faster than the search finds it, or the kernel keeps it from ending. */
-static void stop_leftovers(struct lease *lease)
+static void lease_stop_leftovers(struct lease *lease)
 {
 	static const struct timespec between_looks = {0, 20 * MILLISECOND};
 	int64_t now = clock_boottime();
@@ -249,7 +267,7 @@ static void stop_leftovers(struct lease *lease)
 		left = reaped || left || !locksmith_let_go(lease->lock->server.helper);
 		now = clock_boottime();
 	}
-	say_refused(lease);
+	lease_say_refused(lease);
 }
 
 void lease_unguard(void)
@@ -267,7 +285,7 @@ void lease_unguard(void)
 	if (clock_boottime() > lease->lock->server.helper->deadline)
 		lease->lock->end.lost = true;
 	if (lease->lock->end.lost)
-		stop_leftovers(lease);
+		lease_stop_leftovers(lease);
 	if (lease->process >= 0)
 		close(lease->process);
 	if (lease->timer >= 0)

@@ -3,8 +3,8 @@
  * ends.
  *
  * The timer is semlock's: if the helper is stopped, killed or cut off and sends no HELD, the
- * command is ended before another holder can have the lock.  protocol/lease_schedule.h says when.
- */
+ * command is ended before another holder can get the lock.  protocol/lease_schedule.h says when.
+ *  */
 #ifndef SEMLOCK_METHODS_SERVER_LEASE_H
 #define SEMLOCK_METHODS_SERVER_LEASE_H
 
@@ -19,7 +19,7 @@ int lease_guard(const struct guard *guard, struct error *error);
  * behind. */
 void lease_unguard(void);
 
-/* The name of the thread that guards: --who knows a holder by it. */
+/* The name of the thread, by which --who recognises a holder. */
 #define LEASE_THREAD "semlock-lease"
 
 #endif

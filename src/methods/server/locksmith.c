@@ -16,13 +16,14 @@
 #include "methods/server/locksmith.h"
 #include "report/text.h"
 #include "sys/files.h"
+#include "sys/waiting.h"
 
-/* So many reads empty a full pipe, of 64 KiB. */
+/* The number of reads that empty a full pipe of 64 KiB. */
 #define PIPE_READS (64 * 1024 / LOCKSMITH_LINE)
 
 const char *locksmith_directory(unsigned n)
 {
-	const char *named = getenv("SEMLOCK_LOCKSMITH_DIR");
+	const char *named = secure_getenv("SEMLOCK_LOCKSMITH_DIR");
 
 	if (named != NULL && *named != '\0' && n-- == 0)
 		return named;
@@ -56,8 +57,8 @@ void locksmith_schemes(char *text, size_t size, struct similar *similar)
 		snprintf(text, size, " (none)");
 }
 
-/* Write into TEXT why no program for the scheme was started.  With ENOENT no directory has one: the
- * scheme may be mistyped.  Else PATH is the one that was found. */
+/* Write into TEXT why no program for the scheme was started.  ENOENT: no directory has one, and the
+ * scheme may be mistyped.  Otherwise PATH is the program that was found. */
 static void explain_exec(char *text, size_t size, const struct locksmith *helper, const char *path,
     int errnum)
 {
@@ -66,14 +67,14 @@ static void explain_exec(char *text, size_t size, const struct locksmith *helper
 	char schemes[200];
 
 	if (errnum != ENOENT) {
-		snprintf(text, size, "cannot start %.600s: %s", path, strerror(errnum));
+		snprintf(text, size, "cannot start %.200s: %s", path, strerror(errnum));
 		return;
 	}
 	locksmith_schemes(schemes, sizeof schemes, &similar);
 	similar_hint(&similar, "", "://");
 	snprintf(text, size,
 	    "cannot start " LOCKSMITH_PREFIX "%s in %.200s%s%.200s, the program for such URLs: %s; "
-	    "there are:%s%s A file of this name is ./NAME",
+	    "available:%s%s A file of this name is ./NAME",
 	    helper->scheme, first, second == NULL ? "" : " or ", second == NULL ? "" : second,
 	    strerror(errnum), schemes, similar.hint[0] == '\0' ? "." : similar.hint);
 }
@@ -87,7 +88,8 @@ static void become_locksmith(const struct locksmith *helper, int output, const c
 
 	dup2(helper->monitor, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
-	if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: a socket there would get the messages */
+	if (fcntl(STDERR_FILENO, F_GETFD) <
+	    0) /* closed: a socket that gets this number would receive the messages */
 		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 	descriptor_close_others();
 	/* a signal to our process group must not keep the helper from releasing the lock */
@@ -95,8 +97,10 @@ static void become_locksmith(const struct locksmith *helper, int output, const c
 	argv[0] = path;
 	for (unsigned n = 0; errnum == ENOENT && (directory = locksmith_directory(n)) != NULL;
 	     n++) {
-		snprintf(path, sizeof path, "%s/%s%s", directory, LOCKSMITH_PREFIX, helper->scheme);
-		execv(path, (char *const *)(uintptr_t)argv);
+		errno = ENAMETOOLONG; /* a path that was cut may name another program */
+		if (snprintf(path, sizeof path, "%s/%s%s", directory, LOCKSMITH_PREFIX,
+			helper->scheme) < (int)sizeof path)
+			execv(path, (char *const *)(uintptr_t)argv);
 		errnum = errno;
 	}
 	explain_exec(reason, sizeof reason, helper, path, errnum);
@@ -121,6 +125,14 @@ bool locksmith_marked(int pipe)
 	return size < 0 || size <= sysconf(_SC_PAGESIZE);
 }
 
+/* The helper is a program of its own, and does not know that semlock has more rights than its
+ * caller. */
+static void distrust_environment(void)
+{
+	if (secure_getenv("SEMLOCK_SSH") == NULL)
+		unsetenv("SEMLOCK_SSH");
+}
+
 int locksmith_start(struct locksmith *helper, const char *scheme, const char **argv,
     struct error *error)
 {
@@ -138,6 +150,7 @@ int locksmith_start(struct locksmith *helper, const char *scheme, const char **a
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
 	helper->out = output[0];
 	fcntl(helper->out, F_SETFL, O_NONBLOCK);
+	distrust_environment();
 	helper->pid = fork();
 	if (helper->pid == 0)
 		become_locksmith(helper, output[1], argv);
@@ -147,8 +160,8 @@ int locksmith_start(struct locksmith *helper, const char *scheme, const char **a
 	return 0;
 }
 
-/* The next complete line of the buffer, or NULL.  Of a line that is too long the buffer keeps the
- * beginning: the rest may not be read as a line of its own. */
+/* The next complete line of the buffer, or NULL.  If a line is too long, its beginning stays in the
+ * buffer, so that the rest is not read as a line of its own. */
 static const char *whole_line(struct locksmith *helper)
 {
 	char *end;
@@ -172,7 +185,7 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 	struct pollfd answer = {helper->out, POLLIN, 0};
 	unsigned reads = 0;
 	const char *note;
-	int left;
+	int ready;
 	ssize_t got;
 
 	for (;;) {
@@ -184,10 +197,14 @@ int locksmith_line(struct locksmith *helper, const struct deadline *until, const
 			complain("%s: %s", helper->url, note);
 			continue;
 		}
-		left = deadline_poll_time(until);
 		/* A helper that writes notes without end counts as late, too. */
-		if ((reads++ >= PIPE_READS && left == 0) || poll(&answer, 1, left) == 0)
+		if (reads++ >= PIPE_READS && deadline_left(until) == 0)
 			return LINE_LATE;
+		ready = poll_until(&answer, 1, *until);
+		if (ready < 0)
+			helper->unheard = errno;
+		if (ready <= 0)
+			return ready < 0 ? LINE_END : LINE_LATE;
 		got = read(helper->out, helper->buffer + helper->used,
 		    sizeof helper->buffer - helper->used);
 		if (got > 0)
@@ -213,10 +230,9 @@ int locksmith_greet(struct locksmith *helper, const struct deadline *until, stru
 	snprintf(words, sizeof words, "%s", text);
 	if (strtol(words, &rest, 10) != LOCKSMITH_PROTOCOL || (*rest != ' ' && *rest != '\0'))
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    LOCKSMITH_PREFIX
-		    "%s speaks version %.20s of the protocol, and this semlock %d: "
-		    "install the two of one release",
-		    helper->scheme, text, LOCKSMITH_PROTOCOL);
+		    LOCKSMITH_PREFIX "%s speaks protocol version %.*s, this semlock version %d: "
+				     "install both from the same release",
+		    helper->scheme, (int)strcspn(text, " "), text, LOCKSMITH_PROTOCOL);
 	/* A later release may know more words: ignore them. */
 	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
 		for (unsigned i = 0; i < sizeof offers / sizeof *offers; i++)
@@ -227,18 +243,22 @@ int locksmith_greet(struct locksmith *helper, const struct deadline *until, stru
 
 int locksmith_silent(const struct locksmith *helper, int got, struct error *error)
 {
+	if (helper->unheard != 0)
+		return error_plain(error, ERROR_SYSTEM,
+		    "cannot wait for " LOCKSMITH_PREFIX "%s: %s", helper->scheme,
+		    strerror(helper->unheard));
 	return error_plain(error, ERROR_UNAVAILABLE, LOCKSMITH_PREFIX "%s %s", helper->scheme,
-	    got == LINE_LATE ? "has not answered in time" : "has ended without an answer");
+	    got == LINE_LATE ? "did not answer in time" : "has ended without an answer");
 }
 
 int locksmith_unknown(const struct locksmith *helper, const char *line, struct error *error)
 {
 	return error_plain(error, ERROR_UNAVAILABLE,
-	    LOCKSMITH_PREFIX "%s says what version %d of the protocol does not know: %.200s",
+	    LOCKSMITH_PREFIX "%s sent a line unknown to protocol version %d: %.200s",
 	    helper->scheme, LOCKSMITH_PROTOCOL, line);
 }
 
-/* Only what semlock(1) lists.  Not 1, which BUSY says: -E may change it. */
+/* Accept only statuses that semlock(1) lists, but not 1: that is for BUSY, and -E can change it. */
 int locksmith_refused(const char *text, struct error *error)
 {
 	static const int known[] = {EXIT_USAGE, EXIT_NOTLOCKABLE, EXIT_NOTOPEN, EXIT_UNAVAILABLE,

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "lock/lock.h"
@@ -21,6 +22,12 @@
 #include "report/error.h"
 #include "report/text.h"
 #include "sys/deadline.h"
+
+/* Is NAME, of a process, a helper's?  The kernel cuts it after 15 bytes. */
+static inline bool name_is_helper(const char *name)
+{
+	return strncmp(name, LOCKSMITH_PREFIX, 15) == 0;
+}
 
 /* What a helper offers in its first line. */
 enum {
@@ -37,32 +44,33 @@ struct locksmith {
 	int monitor; /* the read end of the same pipe: POLLHUP shows that no process has IN open */
 	int out;
 	char buffer[LOCKSMITH_LINE];
+	int unheard;  /* errno of a wait for its output, which was refused; 0 */
 	size_t used;  /* bytes in BUFFER ... */
-	size_t taken; /* ... of which the first so many were the line before */
+	size_t taken; /* ... of which the first TAKEN are the previous line */
 	const char *scheme, *url;
 	unsigned offers; /* OFFERS_... */
-	/* for the helper's answer; also for its end, if that answer is no OK */
+	/* when the helper must have answered, and ended if the answer is not OK */
 	struct deadline answer_by;
 	bool waited;      /* WAIT was read */
 	bool held;        /* OK was read */
 	int64_t lease;    /* ns */
-	int64_t deadline; /* on CLOCK_BOOTTIME; no other process can have the lock before */
+	int64_t deadline; /* on CLOCK_BOOTTIME; until then no other process can get the lock */
 };
 
-/* The N-th directory in which helpers are looked for, from 0: SEMLOCK_LOCKSMITH_DIR, if it is set,
- * and libexec.  NULL past the last. */
+/* The N-th directory, from 0, in which helpers are searched for: SEMLOCK_LOCKSMITH_DIR, if it is
+ * set and this process has no more rights than its caller, and libexec.  NULL past the last. */
 const char *locksmith_directory(unsigned n);
 
-/* The schemes of the installed helpers, each behind a blank, into TEXT, or " (none)"; SIMILAR is
- * tried with each. */
+/* The schemes of the installed helpers, each after a blank, into TEXT, or " (none)"; compare each
+ * with SIMILAR. */
 void locksmith_schemes(char *text, size_t size, struct similar *similar);
 
-/* Mark PIPE as a helper's input, by a size that other pipes seldom have.  To find out whether a
- * command runs under a lock, all processes are searched for the reader of a pipe that it has
- * inherited: not for that of each pipe. */
+/* Mark PIPE as a helper's input, by a size that other pipes seldom have.  server_inherited()
+ * searches all processes for the reader of an inherited pipe; the mark saves it the search for
+ * other pipes. */
 void locksmith_mark(int pipe);
 
-/* May PIPE be a helper's input?  Also true where the kernel does not tell. */
+/* May PIPE be a helper's input?  Also true if the kernel does not report the size. */
 bool locksmith_marked(int pipe);
 
 /* Start the helper for SCHEME with ARGV, whose last element is the URL and whose first is filled in
@@ -78,20 +86,21 @@ int locksmith_greet(struct locksmith *helper, const struct deadline *until, stru
 /* Fill ERROR for a missing line: GOT is LINE_LATE or LINE_END.  Returns -1. */
 int locksmith_silent(const struct locksmith *helper, int got, struct error *error);
 
-/* Fill ERROR for LINE, which the protocol does not know.  Returns -1. */
+/* Fill ERROR for LINE, which is unknown to the protocol.  Returns -1. */
 int locksmith_unknown(const struct locksmith *helper, const char *line, struct error *error);
 
 enum { LINE_END = -1, LINE_LATE = 0, LINE_READ = 1 };
 
 /* Wait until UNTIL for the next line; print notes on the way.  Returns LINE_READ with *LINE set,
- * which is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its output. */
+ * which is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its output, or
+ * that cannot be waited for. */
 int locksmith_line(struct locksmith *helper, const struct deadline *until, const char **line);
 
-/* Fill ERROR with TEXT of an ERR line: status and message.  Returns -1. */
+/* Fill ERROR from TEXT, the status and message of an ERR line.  Returns -1. */
 int locksmith_refused(const char *text, struct error *error);
 
-/* Returns what follows the field KEY ("host=") in LINE, its value first; NULL: LINE has no such
- * field. */
+/* Returns the rest of LINE after KEY ("host="), which begins with that field's value; NULL if LINE
+ * does not have the field. */
 const char *locksmith_field(const char *line, const char *key);
 
 /* Read the field KEY ("deadline=") of LINE into *NUMBER.  Returns false if LINE has no such
@@ -107,8 +116,8 @@ void locksmith_begin(struct locksmith *helper, pid_t command);
 /* Close IN.  Returns true if no other process has it open: then the helper releases the lock. */
 bool locksmith_let_go(struct locksmith *helper);
 
-/* Close all descriptors; with ENDED, wait for the helper's end.  Returns the helper's exit status;
- * -1: a signal has ended the helper, or it was not waited for. */
+/* Close all descriptors; with ENDED, wait until the helper has ended.  Returns the helper's exit
+ * status; -1: a signal has ended the helper, or it was not waited for. */
 int locksmith_forget(struct locksmith *helper, bool ended);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* methods/server/scheme.h - which names are URLs, SCHEME://...? */
+/* methods/server/scheme.h - recognises URLs, SCHEME://... */
 #ifndef SEMLOCK_METHODS_SERVER_SCHEME_H
 #define SEMLOCK_METHODS_SERVER_SCHEME_H
 
@@ -10,10 +10,10 @@
 /* Longer than any scheme, with its NUL. */
 enum { SCHEME_SIZE = 32 };
 
-/* The method for NAME, a URL; its name is the scheme in small letters.  NULL: NAME is no URL. */
+/* The method for the URL NAME, named after the scheme in lower case.  NULL: NAME is not a URL. */
 const struct method *server_method(const char *name);
 
-/* True if NAME is no URL, but begins with the scheme of an installed helper and a colon. */
+/* True if NAME is not a URL, but begins with the scheme of an installed helper and a colon. */
 bool server_mistyped(const char *name);
 
 #endif

@@ -16,9 +16,10 @@
 #include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
+#include "sys/signals.h"
 
-/* Beyond the end of -w, semlock waits GRACE for the helper's message, which needs some milliseconds
- * of a processor and no answer of the server.  With -n, or a short -w, the helper has TRY_LIMIT to
+/* Beyond the end of -w, semlock waits GRACE for the helper's message, which takes some milliseconds
+ * of CPU time and no answer from the server.  With -n, or a short -w, the helper has TRY_LIMIT to
  * reach the server.  In ns. */
 #define GRACE SECOND
 #define TRY_LIMIT (14 * SECOND / 5)
@@ -56,10 +57,10 @@ static void PRINTF_LIKE(2, 3) add_word(struct words *words, const char *format, 
 	add_text(words, text);
 }
 
-static void add_duration(struct words *words, const char *option, int64_t time)
+static void add_duration(struct words *words, const char *option, int64_t duration)
 {
-	add_word(words, "%s=%lld.%09lld", option, (long long)(time / SECOND),
-	    (long long)(time % SECOND));
+	add_word(words, "%s=%lld.%09lld", option, (long long)(duration / SECOND),
+	    (long long)(duration % SECOND));
 }
 
 /* SPEC's note in quotes, then its command, in one line for other people's terminals: what
@@ -149,12 +150,12 @@ static int check_offers(const struct lock *lock, const struct wait_options *wait
 								   : NULL;
 
 	return missing == NULL ? 0
-	                       : error_plain(error, ERROR_USAGE, "%s: %s:// does not offer it",
+	                       : error_plain(error, ERROR_USAGE, "%s: not supported by %s://",
 				     missing, lock->spec->method->name);
 }
 
-/* What the helper has said since OK. */
-static int hear_before_start(struct locksmith *helper, struct error *error)
+/* Read what the helper has written since OK.  Returns 0, or -1 with ERROR filled. */
+static int read_before_start(struct locksmith *helper, struct error *error)
 {
 	const struct deadline now = deadline_after(0);
 	const char *line, *text;
@@ -177,11 +178,11 @@ static int hear_before_start(struct locksmith *helper, struct error *error)
 }
 
 /* OK has been read.  NEEDS_CHILD: the command, which inherits the helper's input, may be started.
- * AGAIN: its turn came while this process stood still in the queue (Ctrl-Z), and is over. */
+ * AGAIN: its turn came while this process was stopped in the queue (Ctrl-Z), and has passed. */
 static enum outcome call_for_child(struct lock *lock, bool try_once, struct error *error)
 {
 	struct locksmith *helper = lock->server.helper;
-	int heard = hear_before_start(helper, error);
+	int heard = read_before_start(helper, error);
 	bool is_over = clock_boottime() >= helper->deadline;
 
 	if (heard != 0 && error->kind == ERROR_LOST)
@@ -214,7 +215,7 @@ static int ask_helper(struct lock *lock, const struct wait_options *wait, struct
 		*until = deadline_after(TRY_LIMIT);
 	if (locksmith_greet(lock->server.helper, until, error) != 0)
 		return -1;
-	/* The helper's time began when it ran, which on a busy machine was late. */
+	/* The helper's time began when it started to run: late, on a busy machine. */
 	until->at += clock_now() - asked;
 	return check_offers(lock, wait, error);
 }
@@ -228,7 +229,7 @@ static enum busy_reason reason_of_busy(const struct wait_options *wait)
 	return BUSY_TIMEOUT;
 }
 
-/* The helper has been asked: what does it say? */
+/* Wait for the helper's answer to our request. */
 static enum outcome wait_for_word(struct lock *lock, const struct wait_options *wait,
     struct error *error)
 {
@@ -255,7 +256,7 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		note_owner(lock, text);
 		if (!wait->try_once)
 			return WAITS;
-		/* The server answers: the helper watches a holder for a moment. */
+		/* The server has answered, and the helper watches a holder for a moment. */
 		helper->answer_by = deadline_never();
 	}
 	return locksmith_silent(helper, got, error);
@@ -264,12 +265,11 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 /* On a signal to end, do not wait for FREE: the helper releases the lock by itself. */
 static bool told_to_end(void)
 {
-	static const int enough[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 	sigset_t pending;
 
 	sigpending(&pending);
-	for (size_t i = 0; i < sizeof enough / sizeof *enough; i++)
-		if (sigismember(&pending, enough[i]))
+	for (size_t i = 0; i < ENDING_SIGNALS; i++)
+		if (sigismember(&pending, ending_signals[i]))
 			return true;
 	return false;
 }
@@ -318,8 +318,8 @@ static bool wait_until_free(struct lock *lock)
 	return got == LINE_END;
 }
 
-/* The wait was given up: the helper takes its place in the queue back, which takes a moment at
- * most. Returns true if the helper has ended. */
+/* The wait was given up.  The helper leaves the queue, which takes a moment at most.  Returns true
+ * if the helper has ended. */
 static bool wait_until_gone(struct locksmith *helper)
 {
 	struct deadline end = deadline_after(GRACE);
@@ -338,7 +338,7 @@ static int make_helper(struct lock *lock, struct error *error)
 	lock->fd = -1;
 	lock->server.token = -1;
 	lock->server.helper = calloc(1, sizeof *lock->server.helper);
-	return lock->server.helper != NULL ? 0 : error_set(error, ERROR_SYSTEM, "no memory");
+	return lock->server.helper != NULL ? 0 : error_set(error, ERROR_SYSTEM, "out of memory");
 }
 
 static enum outcome server_ask_for(struct lock *lock, const struct wait_options *wait,
@@ -391,11 +391,12 @@ static const char *server_stuck_reason(const struct lock *lock)
 	if (lock->end.stuck == EPROTO && lock->server.text != NULL)
 		return lock->server.text;
 	if (lock->end.stuck == ECHILD)
-		return "its helper has ended without an answer; it is free when the lease ends";
+		return "its helper has ended without an answer; the lock is free when the lease "
+		       "ends";
 	if (lock->end.stuck == EINTR)
-		return "a signal came before the server's answer; it is free when the lease ends, "
-		       "or before";
-	return "the server did not answer; it is free when the lease ends";
+		return "a signal came before the server's answer; the lock is free when the lease "
+		       "ends, or sooner";
+	return "the server did not answer; the lock is free when the lease ends";
 }
 
 int server_ask(const struct lock *lock, server_line hear, void *context, struct error *error)
@@ -420,8 +421,8 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 			result = locksmith_unknown(&helper, line, error);
 	}
 	status = locksmith_forget(&helper, true);
-	/* Of a helper that has failed in silence, the answer may be incomplete: a lock must not be
-	 * called free for it. */
+	/* The answer of a helper that failed silently may be incomplete, and must not make a lock
+	 * look free. */
 	if (started && result == 0 && status != 0 && (status != EXIT_BUSY || !heard))
 		return locksmith_silent(&helper, LINE_END, error);
 	return result;

@@ -10,15 +10,15 @@
 /* The method of all schemes; server_method() (scheme.h) gives it the scheme's name. */
 extern const struct method method_on_server;
 
-/* Is called with CONTEXT for each line of an answer. */
+/* Called with CONTEXT for each line of an answer. */
 typedef void (*server_line)(const char *line, void *context);
 
 /* Ask the server of LOCK for its holders and waiters, and take nothing.  Returns 0, or -1 with
  * ERROR filled. */
 int server_ask(const struct lock *lock, server_line hear, void *context, struct error *error);
 
-/* Read TEXT, what a server tells of a holder as its note: put the note of that holder's semlock
- * into NOTE, "" if it has none.  Returns the command, the rest of TEXT. */
+/* Read TEXT, a server's note on a holder: put the --note of that holder into NOTE, "" if it has
+ * none.  Returns the command, the rest of TEXT. */
 const char *server_note_read(const char *text, char note[NOTE_SIZE]);
 
 #endif

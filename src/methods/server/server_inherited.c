@@ -12,10 +12,12 @@
 
 #include "methods/server/locksmith.h"
 #include "methods/server/server_inherited.h"
+#include "sys/files.h"
 #include "sys/process.h"
 
-/* The descriptor of this process that writes to the pipe INPUT, or to any helper's (NULL); -1:
- * none. With --hold, semlock reads from a pipe of its caller's. */
+/* Return a descriptor of this process that writes to the pipe INPUT, or to any helper's pipe if
+ * INPUT is NULL; -1: none.  Skip read ends: with --hold, semlock reads from a pipe of its
+ * caller. */
 static int inherited_end(const struct stat *input)
 {
 	DIR *fds = opendir("/proc/self/fd");
@@ -31,7 +33,7 @@ static int inherited_end(const struct stat *input)
 			continue;
 		if (input == NULL && locksmith_marked(fd))
 			found = fd;
-		if (input != NULL && file.st_dev == input->st_dev && file.st_ino == input->st_ino)
+		if (input != NULL && same_file(identity_of(&file), identity_of(input)))
 			found = fd;
 	}
 	if (fds != NULL)
@@ -54,8 +56,8 @@ static bool see_process(pid_t pid, void *context)
 	char path[40];
 	int fd;
 
-	/* The pipe first: to read of each process who it is would cost a start more than all the
-	 * rest. */
+	/* Compare the pipe first: reading the command line of each process would cost more than the
+	 * rest of a start. */
 	snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)pid);
 	if (stat(path, &input) != 0 || !S_ISFIFO(input.st_mode) ||
 	    (fd = inherited_end(&input)) < 0 || !process_read(pid, &process))
@@ -77,8 +79,8 @@ int server_inherited(const char *url, enum inherited *mode)
 {
 	struct helper_search search = {url, mode, -1};
 
-	/* Most processes have no pipe but their standard descriptors: only for those that do, all
-	 * processes are looked at. */
+	/* Most processes have no pipe except their standard descriptors.  Search all processes only
+	 * for those that do. */
 	if (inherited_end(NULL) >= 0)
 		process_each(see_process, &search);
 	return search.fd;

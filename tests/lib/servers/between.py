@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A proxy before a server: passes bytes on, until a test has it cut a reply.
 
-usage: between.py HOST:PORT DIR     prints READY and its own port
+usage: between.py HOST:PORT DIR [PORT]     prints READY and its own port
 
 DIR/faults/cut-reply: the next data of the server is not passed on; both connections are closed, and the file is
-removed. A number in the file: that many reads of the server's data are passed on before.
+removed. A number in the file: that many reads of the server's data are passed on before.  A second number: so many times.
 DIR/faults/version: a PostgreSQL server seems to be of that major version, a number of two digits.
 """
 import os
@@ -20,18 +20,23 @@ cut = os.path.join(sys.argv[2], "faults", "cut-reply")
 version = os.path.join(sys.argv[2], "faults", "version")
 
 
+def numbers(text):
+    words = text.split()
+    return int(words[0]) if words else 0, int(words[1]) if len(words) > 1 else 1
+
+
 def cuts():
     try:
         with open(cut) as f:
-            left = int(f.read() or 0)
-        if left == 0:
+            left, times = numbers(f.read())
+        if left == 0 and times == 1:
             os.unlink(cut)
-            return True
-        with open(cut, "w") as f:
-            f.write(str(left - 1))
+        else:
+            with open(cut, "w") as f:
+                f.write("%d %d" % (max(left - 1, 0), times - (left == 0)))
+        return left == 0
     except FileNotFoundError:
-        pass
-    return False
+        return False
 
 
 def told(data):
@@ -60,7 +65,7 @@ def between(client):
                 server.sendall(data)
 
 
-listener = socket.create_server(("127.0.0.1", 0))
+listener = socket.create_server(("127.0.0.1", int((sys.argv + ["0"])[3])))
 sys.stdout.write("READY %d\n" % listener.getsockname()[1])    # one write: a reader may look between two
 sys.stdout.flush()
 while True:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # etcd servers on free loopback ports, for the tests.  Needs DIR, a directory of their own.
 #
-# free_ports N             N port numbers on which no process listens
 # etcd_start NAME [ARG...] starts (or starts again) a member out of etcd_members; waits until it is healthy
 # etcd_single [ARG...]     one node called s1; sets ETCD (host:port) and ETCD_PID_s1
 # etcd_three               n1 n2 n3; sets ETCD to all three endpoints
@@ -13,10 +12,6 @@
 # etcd_stop_all            kills what was started
 #
 # ETCD_CURL: options of curl for a server with authentication.
-
-free_ports() {
-	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/ports.py" "$1"
-}
 
 ETCD_SCHEME=http
 declare -gA ETCD_CLIENT ETCD_PEER ETCD_PID
@@ -36,11 +31,34 @@ etcd_start() {
 	ETCD_PID[$name]=$!
 }
 
+# etcd_ask PORT PATH [BODY]: a request by HTTP without TLS, and without a process; the answer is in ANSWER, and it is false if
+# that is no 200.
+etcd_ask() {
+	local fd line body=${3-} method=GET
+	[ $# -lt 3 ] || method=POST
+	ANSWER=
+	{ exec {fd}<>"/dev/tcp/127.0.0.1/$1"; } 2>/dev/null || return
+	printf '%s %s HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s' "$method" "$2" "${#body}" "$body" 1>&"$fd" 2>/dev/null
+	IFS= read -r -t 2 line <&"$fd"
+	IFS= read -r -d '' -t 60 ANSWER <&"$fd" || true # to its end
+	exec {fd}>&-
+	[[ $line == "HTTP/1."?" 200"* ]]
+}
+
+etcd_is_healthy() {
+	if [ "$ETCD_SCHEME" = http ]; then
+		etcd_ask "${ETCD_CLIENT[$1]}" /health && [[ $ANSWER == *true* ]]
+	else
+		curl -sk "${ETCD_CURL[@]}" --max-time 2 "$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$1]}/health" | grep -q true
+	fi
+}
+
 # Asks until the member is healthy; fails if it has ended.
 etcd_wait() {
 	local name=$1 end=$((SECONDS + ${LINE_SECONDS:-60}))
-	until curl -sk "${ETCD_CURL[@]}" --max-time 2 "$ETCD_SCHEME://127.0.0.1:${ETCD_CLIENT[$name]}/health" | grep -q true; do
-		kill -0 "${ETCD_PID[$name]}" && [ $SECONDS -lt $end ] || { cat "$DIR/$name.log" >&2; return 1; }
+	until etcd_is_healthy "$name"; do
+		if [ $SECONDS -gt $end ] || ! kill -0 "${ETCD_PID[$name]}"; then cat "$DIR/$name.log" >&2; return 1; fi
+		nap 20
 	done
 	kill -0 "${ETCD_PID[$name]}" # else another test's server has answered on the port
 }
@@ -57,11 +75,10 @@ etcd_single() {
 }
 
 etcd_single_once() {
-	local ports
-	read -ra ports <<<"$(free_ports 2)"
-	ETCD_CLIENT[s1]=${ports[0]} ETCD_PEER[s1]=${ports[1]}
-	ETCD_CLUSTER=s1=http://127.0.0.1:${ports[1]}
-	ETCD=127.0.0.1:${ports[0]}
+	free_ports 2
+	ETCD_CLIENT[s1]=${PORTS[0]} ETCD_PEER[s1]=${PORTS[1]}
+	ETCD_CLUSTER=s1=http://127.0.0.1:${PORTS[1]}
+	ETCD=127.0.0.1:${PORTS[0]}
 	etcd_start s1 "$@"
 	etcd_wait s1
 }
@@ -69,7 +86,8 @@ etcd_single_once() {
 etcd_proxy() {
 	local try
 	for try in 1 2 3; do
-		ETCD_CLIENT[proxy]=$(free_ports 1)
+		free_ports 1
+		ETCD_CLIENT[proxy]=${PORTS[0]}
 		PROXY=127.0.0.1:${ETCD_CLIENT[proxy]}
 		apart etcd grpc-proxy start --endpoints "$ETCD" --listen-addr "$PROXY" --advertise-client-url "$PROXY" --data-dir "$DIR/proxy" \
 			>>"$DIR/proxy.log" 2>&1 </dev/null &
@@ -80,10 +98,10 @@ etcd_proxy() {
 }
 
 etcd_between() {
-	apart /usr/bin/python3 "$SOURCE/tests/lib/servers/etcd_between.py" "$ETCD" "$DIR" >"$DIR/port" 2>&1 </dev/null &
-	ETCD_PID[between]=$!
-	in_file "$DIR/port" READY
-	BETWEEN=127.0.0.1:$(sed 's/READY //' "$DIR/port")
+	local SERVER PORT
+	python_server "$DIR/port" "$DIR/between.err" etcd_between.py "$ETCD" "$DIR"
+	ETCD_PID[between]=$SERVER
+	BETWEEN=127.0.0.1:$PORT
 }
 
 etcd_between_full() {
@@ -111,14 +129,14 @@ etcd_three() {
 }
 
 etcd_three_once() {
-	local ports i
+	local i
 	ETCD_STATE=new
-	read -ra ports <<<"$(free_ports 6)"
+	free_ports 6
 	ETCD='' ETCD_CLUSTER=''
 	for i in 1 2 3; do
-		ETCD_CLIENT[n$i]=${ports[i - 1]} ETCD_PEER[n$i]=${ports[i + 2]}
-		ETCD=$ETCD${ETCD:+,}127.0.0.1:${ports[i - 1]}
-		ETCD_CLUSTER=$ETCD_CLUSTER${ETCD_CLUSTER:+,}n$i=http://127.0.0.1:${ports[i + 2]}
+		ETCD_CLIENT[n$i]=${PORTS[i - 1]} ETCD_PEER[n$i]=${PORTS[i + 2]}
+		ETCD=$ETCD${ETCD:+,}127.0.0.1:${PORTS[i - 1]}
+		ETCD_CLUSTER=$ETCD_CLUSTER${ETCD_CLUSTER:+,}n$i=http://127.0.0.1:${PORTS[i + 2]}
 	done
 	for i in 1 2 3; do etcd_start n$i; done
 	for i in 1 2 3; do etcd_wait n$i || return; done
@@ -126,11 +144,12 @@ etcd_three_once() {
 }
 
 etcd_leader() {
-	local name status
+	local name leader
 	for name in "${!ETCD_CLIENT[@]}"; do
-		status=$(curl -s --max-time 2 "http://127.0.0.1:${ETCD_CLIENT[$name]}/v3/maintenance/status" -d '{}') ||
-			continue
-		if jq -e '.leader == .header.member_id' >/dev/null <<<"$status"; then
+		etcd_ask "${ETCD_CLIENT[$name]}" /v3/maintenance/status '{}' || continue
+		[[ $ANSWER =~ \"leader\":\"([0-9]+)\" ]] || continue
+		leader=${BASH_REMATCH[1]}
+		if [[ $ANSWER == *"\"member_id\":\"$leader\""* ]]; then
 			echo "$name"
 			return
 		fi
@@ -146,6 +165,35 @@ etcd_stop_all() {
 		wait "${ETCD_PID[$name]}" 2>/dev/null
 	done
 	return 0
+}
+
+# etcd_base64 TEXT: sets BASE64; TEXT is ASCII.
+etcd_base64() {
+	local alphabet=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/ i j byte bits
+	BASE64=
+	for ((i = 0; i < ${#1}; i += 3)); do
+		bits=0
+		for j in 0 1 2; do
+			printf -v byte %d "'${1:i+j:1}"
+			bits=$((bits << 8 | byte))
+		done
+		for j in 18 12 6 0; do BASE64+=${alphabet:bits >> j & 63:1}; done
+	done
+	case $((${#1} % 3)) in
+	1) BASE64=${BASE64%??}== ;;
+	2) BASE64=${BASE64%?}= ;;
+	esac
+}
+
+# etcd_count PREFIX/: prints how many keys begin so.  etcdctl takes longer to start than what it is started for.
+# (The server must ask for no login.)
+etcd_count() {
+	local from
+	etcd_base64 "$1"
+	from=$BASE64
+	etcd_base64 "${1%/}0" # the character after the slash
+	etcd_ask "${ETCD##*:}" /v3/kv/range "{\"key\":\"$from\",\"range_end\":\"$BASE64\",\"count_only\":true}" || return
+	if [[ $ANSWER =~ \"count\":\"([0-9]+)\" ]]; then echo "${BASH_REMATCH[1]}"; else echo 0; fi
 }
 
 ctl() { ETCDCTL_API=3 etcdctl --endpoints "$ETCD_SCHEME://${ETCD%%,*}" "$@"; }

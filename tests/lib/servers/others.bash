@@ -2,18 +2,15 @@
 # vsftpd and sftp servers, for the tests.  Need DIR, a directory of the test's own.  Each sets URL, PORT
 # and SERVER, its pid; vsftpd also BARE, a directory that is to be removed.
 
-free_port() {
-	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/ports.py" 1
-}
-
 # Waits until a server listens on the port.
 listening() {
-	local end
-	end=$((SECONDS + LINE_SECONDS))
-	until (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; do
+	local fd end=$((SECONDS + LINE_SECONDS))
+	until { exec {fd}<>"/dev/tcp/127.0.0.1/$1"; } 2>/dev/null; do
 		((SECONDS < end)) || return 1
 		kill -0 "$SERVER" || return 1
+		nap 20
 	done
+	exec {fd}>&-
 	kill -0 "$SERVER" # else another process listens there
 }
 
@@ -21,7 +18,8 @@ listening() {
 on_a_port() {
 	local try
 	for try in 1 2 3; do
-		PORT=$(free_port)
+		free_ports 1
+		PORT=${PORTS[0]}
 		"$@"
 		if listening "$PORT"; then return; fi
 	done

@@ -6,6 +6,8 @@
 # redis_start      starts it again
 # redis_kill       kill -9
 # redis ARG...     redis-cli
+# redis_between    a server between, redis_between.py; sets BETWEEN, its pid, and URL, a lock's through it
+# between NAME [TEXT]  from now on; "between NAME -": no longer
 #
 # shellcheck shell=bash disable=SC2034
 
@@ -29,7 +31,7 @@ redis_on() {
 redis_start() {
 	redis_on
 	listening "$PORT" || return
-	until [ "$(redis ping)" = PONG ]; do read -r -t 0.02 <> <(:) || true; done # it reads its data first
+	until [ "$(redis ping)" = PONG ]; do nap 20; done # it reads its data first
 }
 
 redis_kill() {
@@ -38,3 +40,18 @@ redis_kill() {
 }
 
 redis() { redis-cli -p "$PORT" "$@"; }
+
+redis_between() {
+	: >"$DIR/ready"
+	apart /usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/redis_between.py" "$DIR" "$PORT" >"$DIR/ready" 2>>"$DIR/server.log" </dev/null &
+	BETWEEN=$!
+	in_file "$DIR/ready" READY || return
+	local port
+	read -r _ port <"$DIR/ready"
+	URL=redis://127.0.0.1:$port/nightly
+}
+
+between() {
+	if [ "${2-}" = - ]; then rm -f "$DIR/between/$1"; return; fi
+	printf '%s\n' "${2-}" >"$DIR/$1.new" && mv "$DIR/$1.new" "$DIR/between/$1"
+}

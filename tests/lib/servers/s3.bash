@@ -24,11 +24,7 @@ s3_login() {
 
 s3_server() {
 	s3_nothing_else
-	: >"$DIR/ready"
-	apart /usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/s3.py" "$DIR" "$@" >"$DIR/ready" 2>"$DIR/server.err" </dev/null &
-	SERVER=$!
-	in_file "$DIR/ready" READY || { cat "$DIR/server.err" >&2; return 1; }
-	read -r _ PORT <"$DIR/ready"
+	python_server "$DIR/ready" "$DIR/server.err" s3.py "$DIR" "$@"
 	s3_login "http://127.0.0.1:$PORT"
 	URL=s3://locks/nightly
 }
@@ -122,7 +118,8 @@ radosgw_server() {
 		command -v $try >/dev/null || skip "no $try here"
 	done
 	mkdir "$DIR/ceph" "$DIR/ceph/mon" "$DIR/ceph/osd" "$DIR/ceph/run"
-	read -r monitor PORT osd < <(/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/ports.py" 3)
+	free_ports 3
+	monitor=${PORTS[0]} PORT=${PORTS[1]} osd=${PORTS[2]}
 	export CEPH_CONF=$DIR/ceph/conf
 	RADOSGW=()
 	ceph_conf "$monitor" "$PORT" "$osd" >"$CEPH_CONF"

@@ -15,10 +15,17 @@ What a file in DIR/faults says is done:
   before N   the next N requests are answered 500, and not done (N: a number of writes with "w" behind it)
   after N    the next N are done, and answered 500
   cut N      the next N are done, and the connection is closed without an answer
+  entered K  a write that is cut is followed at once by another client's: the contents of the object K
+  late N     the next N are answered 400 RequestTimeout, and not done
+  locked     the bucket has Object Lock: a write without a checksum is refused
+  says S     each is answered S: a status, a code and a message; a redirect names the region there-9
+  role S     the services of an instance and of a container answer the status S; "S PATH": to requests for PATH alone;
+             S is 0: they do not answer
   hole       nothing is answered
   ahead N    its clock is N seconds ahead
   expired    a session token with this word in it has expired
 """
+import base64
 import email.utils
 import hashlib
 import hmac
@@ -82,7 +89,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         conditions = ["%s: %s" % (name, self.headers[name]) for name in ("If-Match", "If-None-Match") if self.headers[name]]
         log.write("%s %s %d %s %s\n" % (self.command, self.path, status, code, " ".join(conditions)))
         if code and not body:
-            body = b"<?xml version=\"1.0\"?><Error><Code>%s</Code></Error>" % code.encode()
+            code, _, message = code.partition(" ")
+            body = b"<?xml version=\"1.0\"?><Error><Code>%s</Code><Message>%s</Message></Error>" % (code.encode(), message.encode())
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
@@ -135,6 +143,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def role(self):
         """The services of an instance and of a container."""
+        status, _, path = fault("role").partition(" ")
+        while status == "0" and fault("role") and path in ("", self.path):
+            time.sleep(0.02)
+        if status and status != "0" and path in ("", self.path):
+            return self.answer(int(status))
         granted[0] += 1
         login = json.dumps({"Code": "Success", "AccessKeyId": "AKROLE", "SecretAccessKey": SECRETS["AKROLE"],
                             "Token": "session%d" % granted[0],
@@ -158,20 +171,39 @@ class Handler(http.server.BaseHTTPRequestHandler):
         while fault("hole"):
             time.sleep(0.02)
         with guard:
-            before, after, cut = [counted(name, self.command) for name in ("before", "after", "cut")]
+            before, after, cut, late = [counted(name, self.command) for name in ("before", "after", "cut", "late")]
             if before:
                 return self.answer(500, "InternalError")
+            if late:
+                return self.answer(400, "RequestTimeout")
             wrong = self.signed()
             if wrong:
                 return self.answer(400 if "Token" in wrong else 403, wrong)
             if self.path.startswith("/none/"):
                 return self.answer(404, "NoSuchBucket")
+            if fault("says"):
+                status, _, code = fault("says").partition(" ")
+                return self.answer(int(status), code, **({"x_amz_bucket_region": "there-9"} if status[0] == "3" else {}))
+            wrong = self.checksum(body)
+            if wrong:
+                return self.answer(400, wrong)
             status, code, headers, text = self.act(body)
         if cut:
             log.write("%s %s cut\n" % (self.command, self.path))
+            if fault("entered"):
+                objects[self.path] = objects[fault("entered")]
             self.close_connection = True
             return None
         return self.answer(500, "InternalError") if after else self.answer(status, code, text, **headers)
+
+    def checksum(self, body):
+        """"", or the code and message of what is wrong with the checksum of a write."""
+        told = self.headers["Content-MD5"]
+        if told and told != base64.b64encode(hashlib.md5(body).digest()).decode():
+            return "BadDigest The Content-MD5 you specified did not match what we received."
+        if self.command == "PUT" and fault("locked") and not told:
+            return "InvalidRequest Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters"
+        return ""
 
     def act(self, body):
         there = objects.get(self.path)

@@ -3,6 +3,7 @@
 #
 # ssh_server [PATH]    starts it; its sessions have PATH, by default that of the tested semlock; sets PORT and SERVER, its
 #                      pid, URL, a lock's, which is the file DIR/nightly; SSH_LISTEN: on that address
+# sshd_again LINE      starts it again, with this line in its configuration
 # ssh_known HOST       its key is known under that name or address, too
 # ssh_stop             ends it and its sessions
 # ssh_of, proxy_of NAME  the PID of the ssh of the semlock called NAME, and of its ProxyCommand
@@ -25,13 +26,24 @@ ssh_server() {
 		StrictModes no
 		PermitRootLogin yes
 		MaxStartups 100
-		SetEnv PATH=${1-$(dirname "$SEMLOCK"):/usr/bin:/bin}
+		# A shell's start-up files are no part of the tests, and the default exchange of keys costs half of a connection.
+		SetEnv PATH=${1-${SEMLOCK%/*}:/usr/bin:/bin} HOME=$DIR
+		KexAlgorithms curve25519-sha256
 	END
 	on_a_port sshd_on
 	ssh_known 127.0.0.1
 	export SEMLOCK_KNOWN_HOSTS=$DIR/known SEMLOCK_SSH_KEY=$DIR/user
 	export SEMLOCK_SSH='ssh -F none'
 	URL=ssh://127.0.0.1:$PORT$DIR/nightly
+}
+
+sshd_again() {
+	kill -KILL "$SERVER"
+	"$PROBE" gone "$SERVER"
+	sed -i "/^${1%% *} /d" "$DIR/conf"
+	printf '%s\n' "$1" >>"$DIR/conf"
+	sshd_on
+	listening "$PORT"
 }
 
 ssh_known() { printf '[%s]:%s %s\n' "$1" "$PORT" "$(cut -d' ' -f1,2 "$DIR/host.pub")" >>"$DIR/known"; }

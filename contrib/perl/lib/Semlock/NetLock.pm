@@ -39,7 +39,7 @@ Semlock::NetLock - hold a lock on a server for as long as an object lives
 
 =head1 DESCRIPTION
 
-All that is said of L<Semlock::Sem> holds here as well.  The lock is named by a URL: C<ftp://>,
+Everything in L<Semlock::Sem> applies here as well.  The lock is named by a URL: C<ftp://>,
 C<ftpes://>, C<ftps://>, C<sftp://>, C<etcd://> or C<etcds://>; semlock must have been built with
 locks on a server.  The password is in F<~/.netrc> or the environment variable SEMLOCK_PASSWORD,
 never in the URL.
@@ -50,7 +50,7 @@ One more option:
 
 =item ttl => SECONDS
 
-The lease: if the server does not hear from us for so long, the lock is free.
+The lease: if the server does not hear from us for SECONDS, the lock is free.
 
 =back
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* hold/detach.h - --hold --detach: a hold that outlasts the call that took it.
+ *
+ *	caller --> front ----socket----> keeper ---pipes---> holder --> placeholder
+ *	           prints OK             has the ID          semlock --hold: waits, takes the
+ *	                                                     lock, releases it
+ *
+ * The keeper alone reads what the holder says: lines of standard output, among them the events of
+ * --status-fd, and text of standard error.  It passes on to the front what is for that.
+ *
+ * The front is the process that the caller has started.  It shows what the holder says, prints OK
+ * once the lock is held, and exits.  The keeper and the holder are in a session of their own; the
+ * holder's standard input is a pipe from the keeper, and its end is the end of the hold.
+ *
+ * Until the front has acknowledged that OK is printed, its end is the end of the hold: a caller
+ * that does not know of its lock does not hold it.
+ *
+ * With --keep-place the holder waits forever, and the front alone keeps to -w: it prints
+ * WAITING, acknowledges that, and exits, while the others stay.  Until then its end is the end of
+ * the place.  After that --resume is a front that may come and go (front.h). */
+#ifndef SEMLOCK_HOLD_DETACH_H
+#define SEMLOCK_HOLD_DETACH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cli/request.h"
+#include "owners/hold_id.h"
+#include "report/error.h"
+#include "hold/caller_fds.h"
+
+struct detachment {
+	bool is_front;            /* this is the process that the caller has started */
+	int front;                /* in the front: its socket to the keeper */
+	struct caller_fds caller; /* in the holder */
+	char id[HOLD_ID_SIZE];    /* in the holder: the keeper's */
+};
+
+/* Fork the keeper, which never returns from here, and the holder.  Fills DETACHMENT in the front
+ * and in the holder.  Returns 0, or -1 with ERROR filled: process REQUEST->owner does not
+ * exist, for instance. */
+int detach_start(struct detachment *detachment, const struct request *request, struct error *error);
+
+/* In the holder, REQUEST's LOCKS are held: leave the caller's directory, and close its descriptors.
+ * Returns 0, or -1 with ERROR filled: the locks could not be released from elsewhere. */
+int detach_leave(struct detachment *detachment, const struct request *request,
+    const struct lock *locks, struct error *error);
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "owners/owners.h"
+#include "hold/hold.h"
+#include "hold/keeper.h"
+#include "lock/lock.h"
+#include "report/error.h"
+#include "sys/deadline.h"
+#include "sys/files.h"
+#include "sys/process.h"
+#include "sys/signals.h"
+#include "sys/waiting.h"
+
+#define NO_INPUT \
+	"--hold: standard input is at its end already, which would release the lock at once: " \
+	"hand it a pipe, or use --hold=PID --detach"
+
+#define NO_EVENT "cannot wait for the end of standard input"
+
+/* The caller's lines are read by the thread of the wait until the lock is taken, and by the
+ * placeholder after that.  This mutex guards that change. */
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- the caller's lines ---- */
+
+enum caller_says {
+	CALLER_LIVES,
+	CALLER_RELEASES, /* the line "release" */
+	CALLER_IS_GONE   /* an end of input, or an error */
+};
+
+/* From now on, a line has to come every TIME ns; 0: none has to. */
+static void lines_begin(struct caller_lines *lines, int64_t time)
+{
+	lines->time = time;
+	lines->due = time > 0 ? deadline_after(time) : deadline_never();
+}
+
+/* A caller that writes and does not read must not stop this process, which would then hold the lock
+ * forever.  A line that is not echoed is one that the caller cannot count on. */
+static void echo_line(const struct caller_lines *lines)
+{
+	struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+
+	if (poll_until(&output, 1, deadline_after(0)) == 1 && (output.revents & POLLOUT) != 0)
+		write_without_sigpipe(STDOUT_FILENO, lines->line, lines->length);
+}
+
+/* Returns whether the line is "release". */
+static bool end_line(struct caller_lines *lines)
+{
+	static const char release[] = "release\n";
+	bool releases;
+
+	lines->line[lines->length++] = '\n';
+	releases =
+	    lines->length == strlen(release) && memcmp(lines->line, release, strlen(release)) == 0;
+	if (!releases)
+		echo_line(lines);
+	lines->length = 0;
+	lines_begin(lines, lines->time);
+	return releases;
+}
+
+/* Read once from standard input, which must have something to read, or be at its end.  Each whole
+ * line of it is echoed on standard output, unless that has no room, and makes the next one due TIME
+ * later. */
+static enum caller_says lines_read(struct caller_lines *lines)
+{
+	char bytes[512];
+	ssize_t got;
+
+	UNINTERRUPTED(got, read(STDIN_FILENO, bytes, sizeof bytes));
+	if (got < 0 && errno == EAGAIN)
+		return CALLER_LIVES;
+	if (got <= 0)
+		return CALLER_IS_GONE;
+	for (ssize_t i = 0; i < got; i++) {
+		if (bytes[i] == '\n') {
+			if (end_line(lines))
+				return CALLER_RELEASES;
+		} else if (lines->length < sizeof lines->line - 1)
+			lines->line[lines->length++] = bytes[i];
+	}
+	return CALLER_LIVES;
+}
+
+/* ---- the wait ---- */
+
+/* Sleep until standard input INPUT has EVENTS (of poll(2)), the owner has ended, or a line is
+ * overdue.  Returns false, with errno set, if that cannot be waited for. */
+static bool wait_for_event(const struct hold *hold, struct pollfd *input, short events)
+{
+	struct pollfd ends[2];
+	struct deadline next;
+	int ready;
+
+	do {
+		ends[0] = (struct pollfd){STDIN_FILENO, events, 0};
+		ends[1] = (struct pollfd){hold->owner.pidfd, POLLIN, 0};
+		next = watched_next_look(&hold->owner);
+		ready = poll_until(ends, 2, deadline_earlier(hold->lines.due, next));
+		*input = ends[0];
+	} while (ready >= 0 && input->revents == 0 && !watched_ended(&hold->owner) &&
+		 deadline_left(&hold->lines.due) > 0);
+	return ready >= 0;
+}
+
+/* A call that waits for the end, or is to make it, has failed: end with STATUS, and not in
+ * silence. */
+static noreturn void end_by_error(const char *what, int status)
+{
+	complain("--hold: %s: %s", what, strerror(errno));
+	_exit(status);
+}
+
+static void end_as_by_term(void)
+{
+	signal(SIGTERM, SIG_DFL); /* it may have been ignored */
+	if (kill(getpid(), SIGTERM) != 0)
+		end_by_error("cannot end the wait", EXIT_SYSTEM);
+}
+
+/* What an event says of the wait. */
+enum wait_goes { WAIT_GOES_ON, WAIT_IS_UNWATCHED, WAIT_ENDS };
+
+/* WAITED: has wait_for_event() succeeded, with INPUT?  With a TTL the lines decide. */
+static enum wait_goes judge_event(struct hold *hold, bool waited, const struct pollfd *input)
+{
+	if (watched_ended(&hold->owner))
+		return WAIT_ENDS;
+	if (!waited)
+		end_by_error(NO_EVENT, EXIT_SYSTEM);
+	if (hold->lines.time > 0)
+		return input->revents != 0 && lines_read(&hold->lines) == CALLER_LIVES
+		           ? WAIT_GOES_ON
+		           : WAIT_ENDS;
+	/* closed at the start: it cannot be hung up */
+	return (input->revents & POLLNVAL) != 0 ? WAIT_IS_UNWATCHED : WAIT_ENDS;
+}
+
+/* The thread of the wait.  The end of the input or of the owner ends the wait (H3); in the
+ * background these are the keeper's.  Standard input that cannot be hung up (closed, /dev/null, a
+ * plain file) does not end it.  Once the lock is taken, the next event is the placeholder's.
+ *
+ * This process forks the observer meanwhile: the thread keeps no lock of libc but while it ends the
+ * process. */
+static void *watch_caller(void *of)
+{
+	struct hold *hold = of;
+	const short events = hold->lines.time > 0 ? POLLIN : POLLRDHUP;
+	enum wait_goes goes = WAIT_GOES_ON;
+	struct pollfd input;
+	bool waited;
+
+	while (goes == WAIT_GOES_ON) {
+		waited = wait_for_event(hold, &input, events);
+		pthread_mutex_lock(&reading);
+		goes = hold->taken ? WAIT_IS_UNWATCHED : judge_event(hold, waited, &input);
+		if (goes == WAIT_ENDS)
+			end_as_by_term();
+		pthread_mutex_unlock(&reading);
+	}
+	return NULL;
+}
+
+/* Returns 0 if the end of standard input is still to come, or -1 with ERROR filled: it never comes
+ * of a file or /dev/null, and where the writer has ended, the lock would be let go at once, and
+ * look as if it were held. */
+static int check_input(struct error *error)
+{
+	struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+	struct stat file;
+
+	if (fstat(STDIN_FILENO, &file) != 0) {
+		if (errno != EBADF)
+			return error_set(error, ERROR_SYSTEM,
+			    "--hold: cannot examine standard input");
+	} else if (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode) || isatty(STDIN_FILENO)) {
+		if (poll_until(&input, 1, deadline_after(0)) <= 0 ||
+		    (input.revents & (POLLHUP | POLLERR)) == 0)
+			return 0;
+	}
+	return error_plain(error, ERROR_USAGE, NO_INPUT);
+}
+
+int hold_for(struct hold *hold, pid_t owner, int64_t ttl, struct error *error)
+{
+	const pid_t pid = owner == 0 ? getppid() : owner;
+
+	lines_begin(&hold->lines, ttl);
+	if (watched_begin(&hold->owner, pid) != 0 && owner != 0)
+		return error_plain(error, ERROR_USAGE, "--hold=%ld: no such process", (long)pid);
+	/* the PID may have been reused before the pidfd was open */
+	if (owner == 0 && (getppid() != pid || watched_ended(&hold->owner)))
+		return error_plain(error, ERROR_USAGE,
+		    "--hold: the process that started it has ended");
+	if (ttl > 0 && check_input(error) != 0)
+		return -1;
+	/* no signal says that a pipe is hung up or a process has ended */
+	errno = signals_free_thread(NULL, watch_caller, hold);
+	return errno == 0 ? 0 : error_no_process(error);
+}
+
+void hold_waits(unsigned i)
+{
+	char line[64];
+	int length = snprintf(line, sizeof line, KEEPER_WAITS " %u %ld\n", i, (long)getpid());
+
+	write_without_sigpipe(STDOUT_FILENO, line, (size_t)length);
+}
+
+void hold_taken(struct hold *hold)
+{
+	pthread_mutex_lock(&reading);
+	hold->taken = true;
+	pthread_mutex_unlock(&reading);
+}
+
+/* Nothing more can be heard of the caller, which may go on for as long as it believes the lock its
+ * own. */
+static noreturn void keep_for_ttl(const struct hold *hold)
+{
+	const struct deadline end = deadline_after(hold->lines.time);
+
+	complain("--hold: it ended without the line \"release\": the lock is kept for --ttl");
+	hold_is_orphaned();
+	if (poll_until(NULL, 0, end) < 0)
+		end_by_error("cannot wait for --ttl", EXIT_SYSTEM);
+	_exit(EXIT_LOST);
+}
+
+static noreturn void hold_by_lines(struct hold *hold)
+{
+	struct pollfd input;
+
+	lines_begin(&hold->lines, hold->lines.time);
+	while (wait_for_event(hold, &input, POLLIN) && !watched_ended(&hold->owner)) {
+		if (input.revents == 0) {
+			complain("--hold: no line came within --ttl: the lock is released");
+			_exit(EXIT_LOST);
+		}
+		switch (lines_read(&hold->lines)) {
+		case CALLER_RELEASES:
+			_exit(EXIT_SUCCESS);
+		case CALLER_IS_GONE:
+			keep_for_ttl(hold);
+		case CALLER_LIVES:
+			break;
+		}
+	}
+	keep_for_ttl(hold);
+}
+
+void hold_is_orphaned(void)
+{
+	close(STDIN_FILENO);
+	close(STDOUT_FILENO);
+}
+
+noreturn void hold_until_end(struct hold *hold)
+{
+	const char *slot = getenv("SEMLOCK_SLOT"), *token = getenv("SEMLOCK_TOKEN");
+	char line[KEEPER_MESSAGE], bytes[512];
+	char name[32], ttl[32] = "";
+	const sigset_t term = signals_only(SIGTERM);
+	const int failed = hold->caller == NULL ? EXIT_SYSTEM : HOLD_ABANDONED;
+	struct pollfd input;
+	struct error error;
+	/* a keeper that is killed writes no other */
+	char why = HOLD_ABANDONED;
+	ssize_t got;
+	int length;
+
+	if (hold->caller != NULL) {
+		/* --run-timeout ends it by SIGTERM, which the caller may have ignored or blocked */
+		signal(SIGTERM, SIG_DFL);
+		sigprocmask(SIG_UNBLOCK, &term, NULL);
+	}
+	/* the keeper may have ended it already, and has written why */
+	if (hold->caller == NULL && check_input(&error) != 0) {
+		complain("%s", error.text);
+		_exit(exit_status_of(error.kind));
+	}
+	if (hold->lines.time > 0)
+		snprintf(ttl, sizeof ttl, " ttl=%.9g", (double)hold->lines.time / SECOND);
+	length = snprintf(line, sizeof line, "OK%s%s%s%s%s%s%s\n",
+	    hold->id == NULL ? "" : " id=", hold->id == NULL ? "" : hold->id,
+	    slot == NULL ? "" : " slot=", slot == NULL ? "" : slot,
+	    token == NULL ? "" : " token=", token == NULL ? "" : token, ttl);
+
+	snprintf(name, sizeof name, PLACEHOLDER_NAME "%ld",
+	    (long)(hold->shown_owner > 0 ? hold->shown_owner : hold->owner.pid));
+	prctl(PR_SET_NAME, name); /* --who and --replace know it by that */
+	if (write(STDOUT_FILENO, line, (size_t)length) != length) {
+		complain("cannot say on standard output that the lock is held: %s",
+		    strerror(errno));
+		_exit(EXIT_SYSTEM);
+	}
+	if (hold->lines.time > 0)
+		hold_by_lines(hold);
+	for (;;) {
+		if (!wait_for_event(hold, &input, POLLIN))
+			end_by_error(NO_EVENT, failed);
+		if (watched_ended(&hold->owner))
+			break;
+		got = read(STDIN_FILENO, bytes, sizeof bytes);
+		if (got > 0)
+			why = bytes[got - 1];
+		else if (got == 0 || errno == EIO || errno == ECONNRESET)
+			break; /* also of a terminal or a connection that is cut */
+		else if (errno != EINTR)
+			end_by_error("cannot read standard input", failed);
+	}
+	_exit(hold->caller == NULL ? EXIT_SUCCESS : why);
+}

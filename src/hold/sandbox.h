@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* hold/sandbox.h - a call that the kernel permits to anybody is refused: a sandbox forbids it.
+ *
+ * Between its own processes semlock makes no such call: read(2) and write(2), on pipes and
+ * socketpair(2), are enough (start, subreaper, hold).  A hold in the background has a socket with a
+ * name, for calls that are no relatives of it, and sandboxes forbid that with the network. */
+#ifndef SEMLOCK_HOLD_SANDBOX_H
+#define SEMLOCK_HOLD_SANDBOX_H
+
+#include "report/error.h"
+
+/* A call on a socket has failed, with errno: fill ERROR with WHAT, and errno's text.  If a sandbox
+ * is the likely reason, the kind is ERROR_UNAVAILABLE, and the text says so, and what to do
+ * INSTEAD; else it is ERROR_SYSTEM.  Returns -1. */
+int sandbox_error(struct error *error, const char *what, const char *instead);
+
+#endif

@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: MIT
+"""What the helpers written in Python share: the lines to and from semlock, and the life of a lock.
+
+semlock-locksmith(7) describes the lines.  The rules are those of src/locksmith/common/, which the
+README beside it lists.  A helper is an object:
+
+  name, words, options, ttl    "redis"; what it offers; its own options besides COMMON; its lease
+                               without --ttl
+  prepare(url, options)        reads the URL, the environment and the login, and asks no server
+  look(turn)                   asks once, until turn.answer_by.  TAKEN: turn.deadline and
+                               turn.fields are set; BUSY: turn.who holds it; AGAIN: neither.
+                               turn.at says when to look next
+  rest(turn, until)            sleeps, and listens to the server; if a look is due, sets turn.at to
+                               0.  Without it: listen()
+  renew(turn, until)           returns the new deadline; None: the lock is gone
+  release(turn, until)         returns True; False: the lock was gone
+  who()                        returns what follows "WHO state=" for each holder and waiter:
+                               "holds mode=...", "waits mode=..."
+  hang_up()                    closes the connection
+
+Each raises Away if another try may succeed, Refused if not, and nothing else, whatever the server
+sends."""
+import os
+import random
+import re
+import select
+import signal
+import sys
+import time
+
+TAKEN, BUSY, AGAIN = "taken", "busy", "again"
+FOREVER = 1e9
+COMMON = {"mode": "exclusive", "wait": "%g" % FOREVER, "pid": str(os.getppid()), "note": ""}
+LONGEST_LINE = 128  # of semlock's, in bytes
+
+started = False   # the command runs: the lock is to be renewed
+released = False  # semlock no longer wants the lock, or has gone
+unread = b""      # the beginning of semlock's next line
+unsaid = []       # lines for which the pipe had no room
+
+
+class Away(Exception):
+    """There is no answer.  reached: the server is there, and only has not answered."""
+    def __init__(self, text, reached=False):
+        super().__init__(text)
+        self.reached = reached
+
+
+class Refused(Exception):
+    """An answer that would be the same again."""
+    def __init__(self, text, status=69):
+        super().__init__(text)
+        self.status = status
+
+
+def now():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+# ---- the lines to semlock ----
+
+def has_room():
+    """Can a line be written without waiting for semlock?"""
+    return bool(select.select([], [1], [], 0)[1])
+
+
+def say(text, last=False):
+    """Never waits for a semlock that is stopped: if the pipe is full, WAIT is dropped, and of HELD
+    all but the last."""
+    word = text.split(" ")[0]
+    room = has_room()
+    if word != "NOTE":
+        unsaid[:] = [line for line in unsaid if not line.startswith("HELD")]
+    if room or word != "WAIT":
+        unsaid.append(re.sub(r"[\x00-\x1f\x7f]", "?", text)[:900])
+    write_unsaid(last)
+
+
+def write_unsaid(last=False):
+    while unsaid and (last or has_room()):
+        line = unsaid.pop(0).encode("utf-8", "replace")[:1000] + b"\n"
+        try:
+            os.write(1, line)
+        except OSError:
+            unsaid.clear()  # semlock was killed; its rest ends the command, and then our input
+
+
+def fail(status, text):
+    """End at once, and tidy up nothing."""
+    say("ERR %d %s" % (status, text), True)
+    sys.exit(status)
+
+
+# ---- the lines from semlock ----
+
+def end_soon(number, _):
+    signal.signal(number, signal.SIG_IGN)  # another TERM does not postpone it
+    signal.alarm(1)
+
+
+def take_lines(got):
+    """Handle what semlock has written; b"": it has closed the pipe."""
+    global released, unread
+    *lines, unread = (unread + got).split(b"\n")
+    for line in lines:
+        if len(line) < LONGEST_LINE:
+            take_words(line.split())
+    if len(unread) >= LONGEST_LINE:
+        unread = b"x" * LONGEST_LINE  # no line of semlock's, however it ends
+    if not got:  # semlock and its command are gone: TERM may now end a release that takes long
+        released = True
+        signal.signal(signal.SIGTERM, end_soon)
+
+
+def take_words(words):
+    global started, released
+    if words[:1] == [b"START"]:
+        started = True
+    if words[:1] == [b"UNLOCK"]:
+        released = True
+    for word in words[1:]:
+        if word.startswith(b"pid="):
+            COMMON["pid"] = word[4:].decode("ascii", "replace")
+
+
+def listen(until, *others):
+    """Sleep until the moment UNTIL, START, the end, or data from one of the OTHERS; return those
+    that have data."""
+    before, ready = started, []
+    while not ready and not released and started == before and now() < until:
+        # select(2) does not count the time of a suspend
+        timeout = min(5.0, max(0.0, until - now()))
+        ready = select.select([0, *others], [], [], timeout)[0]
+        if 0 in ready:
+            take_lines(os.read(0, 4096))
+            ready.remove(0)
+    return ready
+
+
+# ---- the life of a lock ----
+
+class Turn:
+    """What the common part and the helper tell each other; moments are those of now()."""
+    no_wait = False
+    lease = 0.0      # its length in seconds
+    until = 0.0      # the wait is over
+    answer_by = 0.0  # a silent server is given up
+    last = False     # no time is left for another look
+    noted = ""       # the refusal that was reported last
+    why = ""         # what the lock is lost by, if no renewal succeeds from here on
+
+    # Set by the helper.
+    who = ""         # what is in the way, in the words of a WAIT line
+    fields = ""      # for OK
+    at = 0.0         # when to look or renew next
+    deadline = 0.0   # no other client can take the lock before
+
+    def is_late(self):
+        """Too late to enter: LEASE_ENTER."""
+        return now() >= self.deadline - self.lease / 2
+
+    def renew_at(self):
+        """LEASE_RENEW."""
+        return self.deadline - self.lease * 2 / 3
+
+    def last_moment(self):
+        """LEASE_LAST."""
+        return self.deadline - self.lease / 10
+
+
+def rest(helper, turn, until, hears):
+    """Sleep until turn.at or the moment UNTIL; HEARS: the server may have something to say."""
+    while not released and now() < min(turn.at, until):
+        if hears and hasattr(helper, "rest"):
+            helper.rest(turn, min(turn.at, until))
+        else:
+            listen(min(turn.at, until))
+
+
+def look_once(helper, turn):
+    """Returns the answer, and why there is none."""
+    turn.last = turn.no_wait or now() >= turn.until
+    turn.at = 0.0
+    turn.who = ""
+    try:
+        look = helper.look(turn)
+        if look == TAKEN:
+            enter(helper, turn)
+        return look, None
+    except Away as error:
+        turn.at = turn.at or now() + random.uniform(0.75, 1.25)
+        return AGAIN, error
+
+
+def enter(helper, turn):
+    """A lock whose answer came late is renewed before the command starts."""
+    if not turn.is_late():
+        return
+    turn.deadline = helper.renew(turn, min(now() + 10, turn.answer_by)) or 0.0
+    if turn.is_late():
+        raise Away("the server answered too late to enter", reached=True)
+
+
+def wait(helper, turn):
+    """Returns TAKEN; BUSY, which is said; or None: semlock no longer wants it."""
+    reached, said = False, ""
+    while not released:
+        look, why = look_once(helper, turn)
+        if look == TAKEN:
+            return TAKEN
+        if why:
+            reached = reached or why.reached
+            if turn.last or not (reached or turn.until < FOREVER):
+                raise why
+            turn.who = "note=for the server: %s" % why
+        else:
+            reached = True
+            if turn.last and (look == BUSY or now() >= turn.answer_by):
+                say("BUSY " + (turn.who or "note=for others that come at the same time"), True)
+                return BUSY
+        if turn.who and turn.who != said and not turn.no_wait:
+            say("WAIT " + turn.who)
+            said = turn.who
+        rest(helper, turn, turn.answer_by if turn.last else turn.until, look == BUSY)
+    return None
+
+
+def hold(helper, turn):
+    """Returns why the lock is lost, or None: semlock releases it."""
+    fields = turn.fields + " " if turn.fields else ""
+    say("OK %slease=%d deadline=%d" % (fields, turn.lease * 1e9, turn.deadline * 1e9))
+    turn.at = turn.renew_at()
+    turn.why = "semlock stood still, and did not start the command in time"
+    while not released:
+        last = turn.last_moment()
+        if started:
+            rest(helper, turn, last, True)
+        else:
+            listen(last)
+        if released:
+            break
+        if now() >= last:
+            return turn.why
+        if started and now() >= turn.at and not renew(helper, turn, last):
+            return "its key has gone"
+    return None
+
+
+def renew(helper, turn, last):
+    """One try, until the moment LAST.  Returns False if the lock is gone."""
+    turn.at = now() + 0.2
+    turn.why = "the server did not answer in time"
+    try:
+        deadline = helper.renew(turn, last)
+    except (Refused, Away) as error:
+        turn.why = str(error) or turn.why
+        if isinstance(error, Refused):
+            note_refusal(turn)
+        return True
+    if deadline is None:
+        return False
+    turn.deadline = deadline
+    turn.at = turn.renew_at()
+    say("HELD deadline=%d" % (deadline * 1e9))
+    return True
+
+
+def note_refusal(turn):
+    """Before the last try: semlock ends the command by then."""
+    if turn.why != turn.noted:
+        say("NOTE not renewed yet: " + turn.why)
+        turn.noted = turn.why
+
+
+def release(helper, turn):
+    """Returns the exit status, with everything said."""
+    again = False
+    give_up = now() + max(10, min(turn.lease, 30))
+    while True:
+        try:
+            freed = helper.release(turn, now() + 3)
+        except (Refused, Away) as error:
+            if now() >= give_up or isinstance(error, Refused):
+                lapses_in = max(0, turn.deadline - now()) + 1
+                fail(69, "cannot release the lock: %s; it expires in %d s" % (error, lapses_in))
+            again = True
+            time.sleep(0.2)
+            continue
+        # Nobody else could take it before the deadline: a request of ours whose answer was lost
+        # removed it.
+        if freed or again and now() < turn.deadline:
+            say("FREE", True)
+            return 0
+        say("LOST its key had gone", True)
+        return 76
+
+
+# ---- the program ----
+
+def read_options(helper, turn):
+    COMMON.update(helper.options, ttl=helper.ttl)
+    for argument in sys.argv[1:-1]:
+        key, _, value = argument[2:].partition("=")
+        if not is_option(helper, key, value):
+            fail(64, "--%s is not for %s://" % (key, helper.name))
+        COMMON[key] = value or COMMON.get(key)
+    turn.no_wait = "--no-wait" in sys.argv
+    turn.lease = float(COMMON["ttl"])
+    turn.until, turn.answer_by = limits(float(COMMON["wait"]), turn.no_wait)
+
+
+def is_option(helper, key, value):
+    if key == "mode" and value != "exclusive" and " shared" not in helper.words:
+        return False
+    return key in ("", "no-wait", "who", *COMMON)
+
+
+def limits(seconds, no_wait):
+    """When a wait for SECONDS is over, and when a silent server is given up."""
+    if no_wait:
+        until = now() + 2.5
+        return until, until
+    until = FOREVER if seconds == FOREVER else now() + seconds
+    return until, max(until + 0.5, now() + 2.5)
+
+
+def live(helper, turn):
+    """The whole life of a lock.  Returns the exit status."""
+    look = wait(helper, turn)
+    if look != TAKEN:
+        return 1 if look == BUSY else 0
+    why = hold(helper, turn)
+    if not why:
+        return release(helper, turn)
+    say("LOST " + why, True)
+    # semlock ends the command, and then our input.
+    while started and not released and now() < turn.at + 10:
+        listen(turn.at + 10)
+    return 76
+
+
+def list_owners(helper):
+    owners = helper.who()
+    for owner in owners:
+        say("WHO state=" + owner, True)
+    return 1 if owners else 0
+
+
+def tidy_up(helper, turn):
+    """Remove what a wait or a lost lock may have left, unless a command runs under it.  One try,
+    after the answer."""
+    if "--who" in sys.argv or started and not released:
+        return
+    try:
+        helper.release(turn, now() + 1)
+    except (Refused, Away):
+        pass
+
+
+def run(helper):
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP,
+                   signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    say("LOCKSMITH 2" + helper.words)
+    turn = Turn()
+    read_options(helper, turn)
+    helper.prepare(sys.argv[-1], COMMON)
+    status = act(helper, turn)
+    tidy_up(helper, turn)
+    helper.hang_up()
+    sys.exit(status)
+
+
+def act(helper, turn):
+    """Returns the exit status, with the error said."""
+    try:
+        return list_owners(helper) if "--who" in sys.argv else live(helper, turn)
+    except Refused as error:
+        say("ERR %d %s" % (error.status, error), True)
+        return error.status
+    except Away as error:
+        say("ERR 69 the server does not answer: %s" % error, True)
+        return 69
+    except Exception as error:  # no traceback, whose status would mean "busy"
+        say("ERR 70 internal error: %s: %s" % (type(error).__name__, error), True)
+        return 70
