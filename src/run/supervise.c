@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sys/crash_points.h"
 #include "sys/deadline.h"
 #include "sys/process.h"
 #include "sys/signals.h"
@@ -135,9 +136,25 @@ static void stop_job(const struct supervised *supervised, int signo)
 	kill(-own_group(supervised), signo);
 }
 
+/* Stop by SIGNO, unless a shell has continued the group since the command stopped: it may wait for
+ * another process of the job than semlock.  A SIGCONT removes a stop signal that is pending, as one
+ * of stop_job() is here; but raise(3) would remove the SIGCONT. */
+static void stop_unless_continued(int signo)
+{
+	const sigset_t set = signals_only(signo);
+	sigset_t pending;
+
+	CRASH_POINT("supervise.stops");
+	sigpending(&pending);
+	if (sigismember(&pending, signo) == 0 && sigismember(&pending, SIGCONT) == 0)
+		raise(signo);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static void stop_like_it(struct supervised *supervised, int signo)
 {
-	sigset_t set, cont = signals_only(SIGCONT);
+	sigset_t cont = signals_only(SIGCONT);
 	siginfo_t info;
 
 	if (wants_terminal(supervised, signo)) {
@@ -155,13 +172,10 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	supervised->keyboard = false;
 	if (signo == SIGSTOP)
 		return;
-	set = signals_only(signo);
 	do {
 		/* the kernel drops SIGNO in an orphaned process group, which no shell would
 		 * continue */
-		raise(signo);
-		sigprocmask(SIG_UNBLOCK, &set, NULL);
-		sigprocmask(SIG_BLOCK, &set, NULL);
+		stop_unless_continued(signo);
 		supervised->resumed = signals_wait(&cont, &info, 0) == SIGCONT;
 	} while (supervised->resumed && parent_lost_thread(&info));
 	if (supervised->resumed && parent_ended_by(SIGCONT))

@@ -26,8 +26,8 @@ static void log_line(const char *name, const char *what)
 	errno = errnum;
 }
 
-/* Log that NAME was passed.  Returns the action there: "kill", "stop", "hang", "wait" (a tenth of a
- * second) or "fail=95", followed by the rest of the list; NULL: none. */
+/* Log that NAME was passed.  Returns the action there: "kill", "stop", "hang", "wait=100" (ms) or
+ * "fail=95", followed by the rest of the list; NULL: none. */
 static const char *pass(const char *name)
 {
 	const char *place = getenv("SEMLOCK_CRASH");
@@ -64,8 +64,8 @@ void crash_point(const char *name)
 
 	if (action == NULL)
 		return;
-	if (strncmp(action, "wait", 4) == 0)
-		poll(NULL, 0, 100);
+	if (strncmp(action, "wait=", 5) == 0)
+		poll(NULL, 0, atoi(action + 5));
 	else if (strncmp(action, "hang", 4) == 0)
 		hang(name);
 	else

@@ -120,7 +120,7 @@ looked_at_while() {
 	done
 	shift
 	fifos holder
-	start holder env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" "${prefix[@]}" \
+	start holder env SEMLOCK_CRASH="command.ended:wait=100 publish.release:wait=100 symlink.release:wait=100" "${prefix[@]}" \
 		"$CRASHABLE_SEMLOCK" -m "$method" "$@" "$PROBE" hold holder.up holder.down
 	ready holder
 	look_on
@@ -145,7 +145,7 @@ named_in_every_form() {
 
 held_for_a_program() {
 	mkfifo input
-	start holder env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" \
+	start holder env SEMLOCK_CRASH="command.ended:wait=100 publish.release:wait=100 symlink.release:wait=100" \
 		sh -c 'exec "$0" --hold -m "$1" l <input' "$CRASHABLE_SEMLOCK" "$method"
 	exec 7>input
 	look_on 7>&-
@@ -162,7 +162,7 @@ held_for_a_program() {
 subreaper_killed_while_held() {
 	local inner
 	fifos holder
-	start holder env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" \
+	start holder env SEMLOCK_CRASH="command.ended:wait=100 publish.release:wait=100 symlink.release:wait=100" \
 		"$CRASHABLE_SEMLOCK" -o -m "$method" l sh -c '"$0" hold 8.up 8.down & "$@"' "$PROBE" \
 		"$PROBE" hold holder.up holder.down
 	ready holder
@@ -181,7 +181,7 @@ subreaper_killed_while_held() {
 as_process_1() {
 	fifos holder
 	start holder unshare --pid --fork --kill-child --mount-proc bash -c 'python3 "$0" "$1" l >look.out & exec "${@:2}"' \
-		"$SOURCE/tests/lib/pid_file.py" "$method" env SEMLOCK_CRASH="command.ended:wait publish.release:wait symlink.release:wait" \
+		"$SOURCE/tests/lib/pid_file.py" "$method" env SEMLOCK_CRASH="command.ended:wait=100 publish.release:wait=100 symlink.release:wait=100" \
 		"$CRASHABLE_SEMLOCK" -m "$method" l "$PROBE" hold holder.up holder.down
 	next_line holder
 	eventually grep -q seen look.out

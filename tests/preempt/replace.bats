@@ -205,7 +205,7 @@ walked() {
 			# shellcheck disable=SC2086 # words
 			hold_as old $way l
 			# shellcheck disable=SC2086 # words
-			SEMLOCK_CRASH=open_fds.walk:wait SEMLOCK_CRASH_LOG=passed start new "$SEMLOCK" $way $wish --status-fd=1 l touch ran
+			SEMLOCK_CRASH=open_fds.walk:wait=100 SEMLOCK_CRASH_LOG=passed start new "$SEMLOCK" $way $wish --status-fd=1 l touch ran
 			eventually grep -qs walk passed
 			let_go old
 			ended new 0
@@ -225,7 +225,7 @@ walked() {
 	: >l # about to be written, for all that is known: no process to stop
 	cat >few <<-'END'
 		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 1000 & done
-		SEMLOCK_CRASH=open_fds.walk:wait strace -qq -e trace=poll,ppoll -o trace "$SEMLOCK" -m excl --replace -w 8 l true
+		SEMLOCK_CRASH=open_fds.walk:wait=100 strace -qq -e trace=poll,ppoll -o trace "$SEMLOCK" -m excl --replace -w 8 l true
 		echo $? >status
 	END
 	SEMLOCK=$SEMLOCK unshare --pid --fork --mount-proc sh few
@@ -238,7 +238,7 @@ walked() {
 	crashable
 	for ((i = 0; i < 100; i++)); do start "idle$i" sleep 1000; done
 	hold_as old l
-	SEMLOCK_CRASH=open_fds.walk:wait SEMLOCK_CRASH_LOG=passed expect_status 1 "$SEMLOCK" -w 1 --replace l true
+	SEMLOCK_CRASH=open_fds.walk:wait=100 SEMLOCK_CRASH_LOG=passed expect_status 1 "$SEMLOCK" -w 1 --replace l true
 	[ "$(walked)" -lt 100 ] || complain "after $(walked) processes"
 	let_go old
 }

@@ -238,6 +238,27 @@ each_method() {
 	done
 }
 
+# A shell may wait for another process of the job, and continue all of them while semlock is about to stop.
+@test "fg just before semlock stops: semlock runs on" {
+	export SEMLOCK_CRASH=supervise.stops:wait=1500 SEMLOCK_CRASH_LOG=passed
+	for WAY in "" --die-with-parent --run-timeout=60; do
+		export WAY
+		in_terminal bash <<-'END' || complain "$WAY" || return
+			line bash -c '"$CRASHABLE_SEMLOCK" $WAY l sh -c "read -r x; echo in \$x"; read -r y; echo after $y' &
+			line "$PROBE" state $! T && echo "it is stopped"
+			expect it is stopped
+			line fg
+			line one
+			expect in one
+			line two
+			expect after two
+			line exit
+		END
+		grep -qx supervise.stops passed || complain "$WAY: it was not about to stop" || return
+		rm passed
+	done
+}
+
 # ---- narrow terminals ----
 
 # line_at COLUMNS ARGS...: the waiting line of semlock ARGS, without the last one's name, on a terminal of that width
