@@ -191,7 +191,7 @@ each_method() {
 		export WAY
 		in_terminal bash <<-'END' || complain "$WAY" || return
 			line "$SEMLOCK" $WAY l sh -c 'read -r words; echo "got $words"; read -r more; echo "more $more"' | cat &
-			line "$PROBE" state $(jobs -p) T && echo "it is stopped"
+			line "$PROBE" state $(jobs -p) T && "$PROBE" state $! T && echo "it is stopped"
 			expect it is stopped
 			line fg
 			line hello
@@ -199,7 +199,7 @@ each_method() {
 			send ^Z
 			expect Stopped
 			line bg
-			line "$PROBE" state $(jobs -p) T && echo "stopped once more"
+			line "$PROBE" state $(jobs -p) T && "$PROBE" state $! T && echo "stopped once more"
 			expect stopped once more
 			line fg
 			line again
