@@ -183,6 +183,17 @@ woken() {
 	[ "$(redis exists nightly)" = 0 ]
 }
 
+# After a failover the name may lead to another server; a full server hangs up.
+@test "after an error that may pass, the next look is by a new connection" {
+	redis_between
+	between say '-READONLY it is a replica.\r\n'
+	start waiter "$SEMLOCK" -w 300 "$URL" touch ran
+	eventually sh -c '[ "$(wc -l <accepted)" -ge 3 ]'
+	between say -
+	ended waiter 0
+	[ -e ran ]
+}
+
 @test "an invalid, endless or slow answer is 69, and no helper is left" {
 	redis_between
 	for answer in '*2\r\n$-1\r\n$1\r\nx\r\n' '*2\r\n' '*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n' '\r\n' ':x\r\n' '$99999999\r\nx' '+x\r\n' \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Between a client and a Redis, or instead of one, for tests.
 
-usage: redis_between.py DIR PORT     prints READY and its port; PORT is the Redis's
+usage: redis_between.py DIR PORT     prints READY and its port; PORT is the Redis's.  DIR/accepted has a line for each client.
 
 What a file in DIR/between says is done:
   lose       the next answer that has come is not passed on, and the connection is closed; the file is removed
@@ -68,4 +68,7 @@ def serve(client):
 listener = socket.create_server(("127.0.0.1", 0))
 print("READY %d" % listener.getsockname()[1], flush=True)
 while True:
-    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+    client, _ = listener.accept()
+    with open(os.path.join(sys.argv[1], "accepted"), "a") as file:
+        file.write("one\n")
+    threading.Thread(target=serve, args=(client,), daemon=True).start()
