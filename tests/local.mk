@@ -232,10 +232,15 @@ check-local: say-no-bats
 say-no-bats:
 	@echo 'NOT RUN: no tests; tests run by: $(say_bats)'
 endif
-# How slow this machine is, before the tests make it slower.
+# How slow this machine is, before the tests make it slower.  It cannot run what was built for another one.
+if CROSS_COMPILING
+slowness = echo 1
+else
+slowness = tests/probe$(EXEEXT) slowness
+endif
 check_DATA = tests/notes/slowness
 tests/notes/slowness: $(check_PROGRAMS) measure-now
-	@rm -rf tests/notes && $(MKDIR_P) tests/notes && tests/probe$(EXEEXT) slowness >$@ && \
+	@rm -rf tests/notes && $(MKDIR_P) tests/notes && $(slowness) >$@ && \
 		read -r times <$@ && if test $$times -gt 1; then echo "processes start $$times times slower here than usual"; fi
 measure-now:
 .PHONY: measure-now
