@@ -61,7 +61,7 @@ scripts() {
 		5 - $S --die-with-parent=$OUTSIDE L sh -c 'exit 5'
 		0 - $S --min-hold=.1 L true
 		124 - $S --run-timeout=.1 --signal=INT --kill-after=60 L sleep 60
-		137 - $S --run-timeout=.1 --kill-after=.1 L sh -c 'trap "" TERM; sleep 60'
+		137 - trap "" TERM; $S --run-timeout=.1 --kill-after=.1 L sleep 60
 		0 - holds --hold h
 		0 - holds --hold=$OUTSIDE h
 		0 - holds --hold --method excl h2
