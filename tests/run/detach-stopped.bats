@@ -29,6 +29,12 @@ stopped_call() {
 	"$PROBE" state "${PID[call]}" T
 }
 
+# patient_keepers: those that are started now keep the lock for a stopped call for ten minutes, and not for five seconds.
+patient_keepers() {
+	SEMLOCK=$CRASHABLE_SEMLOCK
+	export SEMLOCK_CRASH=detach.patience:fail=1
+}
+
 # its_turn: the process in the background has taken lock l
 its_turn() {
 	let_go
@@ -41,6 +47,7 @@ passed_on() {
 }
 
 @test "a call that is stopped for a moment as its turn comes holds the lock: OK" {
+	patient_keepers
 	busy_lock
 	stopped_call --hold="$owner" --detach
 	its_turn
@@ -202,7 +209,9 @@ stopped_before_its_time() {
 	local when
 	for when in waiting turn passed; do
 		busy_lock
+		[ $when != turn ] || patient_keepers
 		stopped_call --hold="$owner" --detach
+		unset SEMLOCK_CRASH
 		case $when in
 		turn) its_turn ;;
 		passed) let_go && passed_on ;;
@@ -233,6 +242,7 @@ stopped_before_its_time() {
 }
 
 @test "PID killed while the call is stopped at its turn: 76, nothing left" {
+	patient_keepers
 	busy_lock
 	stopped_call --hold="$owner" --detach
 	its_turn
@@ -246,6 +256,7 @@ stopped_before_its_time() {
 }
 
 @test "a hold released while its call is stopped at its turn: no OK, and 76" {
+	patient_keepers
 	busy_lock
 	stopped_call --hold="$owner" --detach
 	its_turn
