@@ -187,7 +187,7 @@ helpers() {
 		"$PROBE" gone "$child" || complain "$way"
 		expect_status 0 "$SEMLOCK" -w 60 L true
 	done
-	start inside "$SANDBOXED" agent "$SEMLOCK" --run-timeout=.5 L sh -c 'sleep 1000 & echo $! >started; wait'
+	start inside "$SANDBOXED" agent "$SEMLOCK" --run-timeout="$(stretched 2)" L sh -c 'sleep 1000 & echo $! >started; wait'
 	read -r child <started
 	ended inside 124
 	"$PROBE" gone "$child"
