@@ -232,7 +232,7 @@ check-local: say-no-bats
 say-no-bats:
 	@echo 'NOT RUN: no tests; tests run by: $(say_bats)'
 endif
-# How slow this machine is, before the tests make it slower.  It cannot run what was built for another one.
+# How slow this machine is, before the tests make it slower.  A cross build has no probe that runs here.
 if CROSS_COMPILING
 slowness = echo 1
 else

@@ -136,9 +136,10 @@ static void stop_job(const struct supervised *supervised, int signo)
 	kill(-own_group(supervised), signo);
 }
 
-/* Stop by SIGNO, unless a shell has continued the group since the command stopped: it may wait for
- * another process of the job than semlock.  A SIGCONT removes a stop signal that is pending, as one
- * of stop_job() is here; but raise(3) would remove the SIGCONT. */
+/* Stop by SIGNO, unless a SIGCONT has come since the command stopped: a shell that watches another
+ * process of the job may continue the whole group before semlock has stopped.  If stop_job() has
+ * sent SIGNO to this process, too, that SIGCONT has removed it from the pending signals.  raise(3)
+ * would remove the SIGCONT instead. */
 static void stop_unless_continued(int signo)
 {
 	const sigset_t set = signals_only(signo);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/crash_points.h - named places between two steps whose order matters, where a test kills or
- * stops semlock; and named calls that a test makes fail.  SEMLOCK_CRASH: "lock.taken:kill",
- * "lock.taken:stop", "lock.taken:hang" (sleep until SIGCONT), "lock.taken:wait=100" (ms),
- * "lockdir.tmpfile:fail=95" (an errno), separated by blanks.  SEMLOCK_CRASH_LOG: a file, to which the names of the places passed are
- * added, and "lock.taken hangs".  A normal build has none of this. */
+/* sys/crash_points.h - named places between two steps whose order matters, where a test kills,
+ * stops or delays semlock; and named calls that a test makes fail.
+ *
+ * SEMLOCK_CRASH: "lock.taken:kill", "lock.taken:stop", "lock.taken:hang" (sleep until SIGCONT),
+ * "lock.taken:wait=100" (ms), "lockdir.tmpfile:fail=95" (an errno), separated by blanks.
+ * SEMLOCK_CRASH_LOG: a file, to which semlock appends the name of each place that it passes, and
+ * "lock.taken hangs".  A normal build has none of this. */
 #ifndef SEMLOCK_SYS_CRASH_POINTS_H
 #define SEMLOCK_SYS_CRASH_POINTS_H
 

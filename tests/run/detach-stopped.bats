@@ -29,7 +29,7 @@ stopped_call() {
 	"$PROBE" state "${PID[call]}" T
 }
 
-# patient_keepers: those that are started now keep the lock for a stopped call for ten minutes, and not for five seconds.
+# patient_keepers: from now on, a keeper waits ten minutes for a stopped call instead of five seconds.
 patient_keepers() {
 	SEMLOCK=$CRASHABLE_SEMLOCK
 	export SEMLOCK_CRASH=detach.patience:fail=1
