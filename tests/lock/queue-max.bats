@@ -36,9 +36,10 @@ patiently() {
 
 # refused_in_ns ARGS...: sets $took
 refused_in_ns() {
-	took=$(date +%s%N)
+	local began
+	began=$(date +%s%N)
 	expect_status 9 patiently "$SEMLOCK" -E 9 "$@" touch ran || return
-	took=$(($(date +%s%N) - took))
+	took=$(($(date +%s%N) - began))
 }
 
 # At most 100 ms later than with -n.  A busy machine may be late, again and again; a built-in wait is late each time.
