@@ -151,16 +151,14 @@ static bool find_socket(const struct process *keeper, char text[HOLD_ID_SIZE])
 	return text[0] != '\0';
 }
 
-bool hold_id_find(pid_t pid, char text[HOLD_ID_SIZE])
+bool hold_id_find(const struct process *semlock, char text[HOLD_ID_SIZE])
 {
-	struct process process, parent;
+	struct process process = *semlock, parent;
 
-	if (!process_read(pid, &process) ||
-	    memmem(process.command, process.command_length, "--de", strlen("--de")) == NULL)
+	if (memmem(process.command, process.command_length, "--de", strlen("--de")) == NULL)
 		return false;
 	while (!find_socket(&process, text)) {
-		pid = process.parent;
-		if (pid <= 1 || !process_read(pid, &parent) ||
+		if (process.parent <= 1 || !process_read(process.parent, &parent) ||
 		    parent.command_length != process.command_length ||
 		    memcmp(parent.command, process.command, process.command_length) != 0)
 			return false;

@@ -18,6 +18,8 @@
 
 enum { HOLD_ID_SIZE = 64 };
 
+struct process; /* sys/process.h */
+
 struct hold_id {
 	pid_t pid;
 	unsigned long long started; /* clock ticks after boot; 0: not known */
@@ -55,9 +57,9 @@ bool hold_peer_is(const struct hold_peer *peer, const struct hold_id *id);
  * listens there. */
 const char *hold_id_of_socket(const char *name, struct hold_id *id);
 
-/* Find the ID of the hold that process PID keeps, or an ancestor with the same command line.
- * Ignores another user's socket with such a name.  Returns false if no hold is found: PID holds its
- * lock in another way. */
-bool hold_id_find(pid_t pid, char text[HOLD_ID_SIZE]);
+/* Find the ID of the hold that SEMLOCK keeps, or an ancestor with the same command line.  Ignores
+ * another user's socket with such a name.  Returns false if no hold is found: SEMLOCK holds its
+ * lock, or waits for it, in another way. */
+bool hold_id_find(const struct process *semlock, char text[HOLD_ID_SIZE]);
 
 #endif

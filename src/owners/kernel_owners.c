@@ -249,11 +249,22 @@ static void name_holders(struct holders *holders)
 	}
 }
 
+/* Is there a holder beside whom no waiter can hold a part of the lock? */
+static bool has_only_holder(const struct holders *holders)
+{
+	const struct procfs_lock *lock = holders->locks;
+
+	return holders->found->count == 1 && lock->exclusive && lock->first == 0 &&
+	       lock->last == LLONG_MAX;
+}
+
 static void find_seen(struct holders *holders)
 {
 	enum { MOST_TRIES = 3 };
 
 	add_seen(holders);
+	if (!has_only_holder(holders) && snapshot_add_waiters(holders->snapshot))
+		add_seen(holders);
 	for (int tries = 0; tries < MOST_TRIES && may_have_been_passed_on(holders); tries++) {
 		open_fds_refresh(&holders->snapshot->open_fds);
 		add_seen(holders);

@@ -221,13 +221,14 @@ bool owner_text(const struct owners *found, const struct owner_room *room, char 
 	return true;
 }
 
-/* May this process end OWNER's hold? */
-static bool is_ours_to_release(const struct owner *owner)
+/* The ID of the hold by which OWNER has the lock, if this process may end it. */
+static bool find_ours_to_release(const struct owner *owner, char id[HOLD_ID_SIZE])
 {
 	struct process semlock;
 
-	return geteuid() == 0 ||
-	       (process_read(owner->supervisor, &semlock) && semlock.user == geteuid());
+	return owner->host[0] == '\0' && owner->supervisor > 0 &&
+	       process_read(owner->supervisor, &semlock) &&
+	       (geteuid() == 0 || semlock.user == geteuid()) && hold_id_find(&semlock, id);
 }
 
 void way_out_text(const struct owners *found, const struct lock *lock, char *text, size_t size)
@@ -240,8 +241,7 @@ void way_out_text(const struct owners *found, const struct lock *lock, char *tex
 		text_for_shell(word, sizeof word, name);
 	if (name == NULL)
 		text[0] = '\0';
-	else if (found->holders > 0 && first->host[0] == '\0' && first->supervisor > 0 &&
-		 is_ours_to_release(first) && hold_id_find(first->supervisor, id))
+	else if (found->holders > 0 && find_ours_to_release(first, id))
 		snprintf(text, size, "; semlock --release=%s %s ends this hold", id, word);
 	else
 		snprintf(text, size, "; semlock --who %s says more", word);

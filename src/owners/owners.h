@@ -150,6 +150,7 @@ struct search_terms {
 	pid_t asker;              /* the waiting process that asks; 0: this one */
 	struct lock_list *list;   /* the last one read; NULL: none */
 	struct fd_walk *walk;     /* over all processes; NULL: each look makes its own */
+	bool without_waiters;     /* without WALK: look into them only if no other holder is seen */
 	/* look into these first: see owners_look(); NULL: none is known */
 	const struct known_members *known;
 	struct look_progress progress;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "owners/sources.h"
+#include "sys/crash_points.h"
 #include "sys/file_system.h"
 #include "sys/files.h"
 
@@ -199,13 +200,18 @@ static bool identify_path(struct snapshot *snapshot, const char *path, struct st
 	return there;
 }
 
-/* The file is known: walk over all processes, or over those in SEARCH. */
+static void list_queue(struct snapshot *snapshot, const char path[QUEUE_PATH_SIZE],
+    struct search *search)
+{
+	struct stat file;
+
+	if (queue_list(&snapshot->tickets, path, &search->limit) != 0 && stat(path, &file) == 0)
+		snapshot->closed_queue = identity_of(&file);
+}
+
+/* The file is known: look into all processes, or into those in SEARCH. */
 static void find_open_fds(struct snapshot *snapshot, struct search *search)
 {
-	snapshot->open_fds =
-	    (struct open_fds){.files = &snapshot->file, .nfiles = 1, .limit = &search->limit};
-	if (snapshot->file.inode == 0)
-		return;
 	if (search->known == NULL) {
 		open_fds_find(&snapshot->open_fds, search->terms->walk);
 		return;
@@ -214,15 +220,65 @@ static void find_open_fds(struct snapshot *snapshot, struct search *search)
 		open_fds_of(&snapshot->open_fds, search->known->pids[i]);
 }
 
+static bool see_unless_it_waits(pid_t pid, void *context)
+{
+	struct snapshot *snapshot = context;
+
+	return tickets_include(&snapshot->tickets, pid) || open_fds_see(pid, &snapshot->open_fds);
+}
+
+static void see_tickets(struct snapshot *snapshot, const struct tickets *these,
+    const struct tickets *except)
+{
+	bool go_on = true;
+
+	for (size_t i = 0; i < these->count && go_on; i++)
+		if (these->list[i].pid > 0 && !tickets_include(except, these->list[i].pid))
+			go_on = open_fds_see(these->list[i].pid, &snapshot->open_fds);
+}
+
+/* Who waits holds nothing, mostly.  One whose ticket is gone when the others have been looked into
+ * may have the lock by now. */
+static void find_but_waiters(struct snapshot *snapshot, const char path[QUEUE_PATH_SIZE],
+    struct search *search)
+{
+	struct tickets before;
+
+	list_queue(snapshot, path, search);
+	before = snapshot->tickets;
+	CRASH_POINT("snapshot.listed");
+	process_each(see_unless_it_waits, snapshot);
+	list_queue(snapshot, path, search);
+	see_tickets(snapshot, &before, &snapshot->tickets);
+	free(before.list);
+	snapshot->without_waiters = snapshot->tickets.count > 0;
+}
+
+bool snapshot_add_waiters(struct snapshot *snapshot)
+{
+	static const struct tickets none;
+	const bool adds = snapshot->without_waiters;
+
+	if (adds)
+		see_tickets(snapshot, &snapshot->tickets, &none);
+	snapshot->without_waiters = false;
+	return adds;
+}
+
 static void fill_snapshot(struct snapshot *snapshot, const struct lock *lock, struct search *search)
 {
 	char path[QUEUE_PATH_SIZE];
-	struct stat file;
 
-	find_open_fds(snapshot, search);
 	queuefile_path(lock, path);
-	if (queue_list(&snapshot->tickets, path, &search->limit) != 0 && stat(path, &file) == 0)
-		snapshot->closed_queue = identity_of(&file);
+	snapshot->open_fds =
+	    (struct open_fds){.files = &snapshot->file, .nfiles = 1, .limit = &search->limit};
+	if (search->terms->without_waiters && snapshot->file.inode != 0) {
+		find_but_waiters(snapshot, path, search);
+		return;
+	}
+	if (snapshot->file.inode != 0)
+		find_open_fds(snapshot, search);
+	list_queue(snapshot, path, search);
 }
 
 void snapshot_forget(struct snapshot *snapshot)

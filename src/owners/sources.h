@@ -79,6 +79,7 @@ struct snapshot {
 	 * /proc/locks.  Else inode 0. */
 	struct identity closed_queue;
 	struct open_fds open_fds;
+	bool without_waiters; /* OPEN_FDS lacks those of the processes that have tickets */
 	/* /proc/locks, as far as it is about the file */
 	enum {
 		LIST_UNREAD,
@@ -98,6 +99,10 @@ int snapshot_take(struct snapshot *snapshot, const struct lock *lock, struct sea
  * flock(2), or -1. */
 int snapshot_take_object(struct snapshot *snapshot, const struct lock *lock, int object,
     struct search *search, struct error *error);
+
+/* Add the descriptors of the processes that have tickets, if they were left out.  Returns whether
+ * they were. */
+bool snapshot_add_waiters(struct snapshot *snapshot);
 
 /* Does a process have the lock's file open without a lock on it and without a ticket?  It may wait
  * in the kernel. */

@@ -45,6 +45,7 @@ struct table {
 	size_t width;
 	bool fits; /* a terminal: no line is longer */
 	bool shown[NCOLUMNS];
+	char here[PATH_MAX]; /* this process's directory; "": unknown */
 };
 
 /* Columns for the command, and a blank at the end. */
@@ -67,6 +68,8 @@ static struct table make_table(void)
 	const long wished = text == NULL ? -1 : text_number(text, MOST_COLUMNS);
 	struct table table = {.width = terminal_columns(STDOUT_FILENO)};
 
+	if (getcwd(table.here, sizeof table.here) == NULL)
+		table.here[0] = '\0';
 	table.fits = table.width > 0;
 	if (!table.fits)
 		table.width = wished < USUAL_WIDTH ? USUAL_WIDTH : (size_t)wished;
@@ -104,14 +107,22 @@ static void print_cells(const struct table *table, const char *const cells[NCOLU
 	print_cut(table, row);
 }
 
+/* Most processes in a queue are one user's: ask the system once for each run of them. */
 static void name_user(uid_t user, char *name, size_t size)
 {
-	const struct passwd *entry = getpwuid(user);
+	static char known[256];
+	static uid_t known_user;
+	const struct passwd *entry;
 
-	if (entry == NULL)
-		snprintf(name, size, "%lu", (unsigned long)user);
-	else
-		text_printable(name, size, entry->pw_name, strlen(entry->pw_name), size - 1);
+	if (known[0] == '\0' || user != known_user) {
+		entry = getpwuid(user);
+		if (entry == NULL)
+			snprintf(known, sizeof known, "%lu", (unsigned long)user);
+		else
+			snprintf(known, sizeof known, "%s", entry->pw_name);
+		known_user = user;
+	}
+	text_printable(name, size, known, strlen(known), size - 1);
 }
 
 static void user_text(const struct process *process, char *name, size_t size)
@@ -195,26 +206,24 @@ static void command_text(const struct owner *owner, size_t columns, char *name, 
 		snprintf(name, size, words[0] == '\0' ? "on %s" : "on %s: %s", owner->host, words);
 }
 
-/* The process's directory, unless it is this one's, or not known. */
-static bool other_directory(const struct owner *owner, char *text, size_t size)
+/* The process's directory, unless it is HERE, or not known. */
+static bool other_directory(const struct owner *owner, const char *here, char *text, size_t size)
 {
-	char here[PATH_MAX];
-
 	return owner->host[0] == '\0' && owner->process.pid > 0 &&
-	       process_directory(owner->process.pid, text, size) &&
-	       (getcwd(here, sizeof here) == NULL || strcmp(text, here) != 0);
+	       process_directory(owner->process.pid, text, size) && strcmp(text, here) != 0;
 }
 
-/* The command, and behind it "in DIRECTORY": the end of that, in at most half of COLUMNS, if the
- * command needs the rest. */
-static void add_directory(const struct owner *owner, size_t columns, char *text, size_t size)
+/* The command, and behind it "in DIRECTORY", unless that is HERE: the end of that, in at most half
+ * of COLUMNS, if the command needs the rest. */
+static void add_directory(const struct owner *owner, const char *here, size_t columns, char *text,
+    size_t size)
 {
 	enum { AROUND = sizeof "  in " - 1, LEAST = 8 };
 	char directory[PATH_MAX], whole[4 * MOST_COLUMNS];
 	size_t used = strlen(text), length, room;
 	const char *end;
 
-	if (!other_directory(owner, directory, sizeof directory))
+	if (!other_directory(owner, here, directory, sizeof directory))
 		return;
 	text_printable(whole, sizeof whole, directory, strlen(directory), MOST_COLUMNS);
 	length = strlen(whole);
@@ -237,9 +246,13 @@ static void add_directory(const struct owner *owner, size_t columns, char *text,
  * waits.  Returns false if it does so in another way. */
 static bool find_id(const struct owner *owner, char id[HOLD_ID_SIZE])
 {
-	const pid_t semlock = owner->waits ? owner->process.pid : owner->supervisor;
+	struct process semlock = owner->process;
 
-	return owner->host[0] == '\0' && semlock > 0 && hold_id_find(semlock, id);
+	if (owner->host[0] != '\0' || semlock.pid <= 0 ||
+	    (!owner->waits &&
+		(owner->supervisor <= 0 || !process_read(owner->supervisor, &semlock))))
+		return false;
+	return hold_id_find(&semlock, id);
 }
 
 static void print_row(const char *label, const struct owner *owner, size_t turn,
@@ -264,7 +277,7 @@ static void print_row(const char *label, const struct owner *owner, size_t turn,
 	since_column(owner, since, sizeof since);
 	age_column(owner, age, sizeof age);
 	command_text(owner, columns, command, sizeof command);
-	add_directory(owner, columns, command, sizeof command);
+	add_directory(owner, table->here, columns, command, sizeof command);
 	print_cells(table,
 	    (const char *const[]){[RANK] = rank,
 		[PID] = pid,
@@ -590,7 +603,10 @@ void who(const struct request *request)
 	int worst = EXIT_SUCCESS, status;
 	bool first = true;
 
-	terms.walk = &walk;
+	if (request->nlocks == 1)
+		terms.without_waiters = true;
+	else
+		terms.walk = &walk;
 	if (request->json)
 		printf("[");
 	if (request->nlocks == 0)

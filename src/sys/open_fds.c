@@ -207,7 +207,7 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid)
 		seen_lessened(&open_fds->seen, SEEN_NOT_ALL);
 }
 
-static bool add_process(pid_t pid, void *context)
+bool open_fds_see(pid_t pid, void *context)
 {
 	struct open_fds *open_fds = context;
 
@@ -244,7 +244,7 @@ bool fd_walk_go_on(struct fd_walk *walk)
 	do {
 		CRASH_POINT("open_fds.walk");
 		pid = walk->proc == NULL ? 0 : process_next(walk->proc);
-		walk->whole = pid == 0 || !add_process(pid, &walk->all);
+		walk->whole = pid == 0 || !open_fds_see(pid, &walk->all);
 	} while (!walk->whole && (walk->piece == 0 || clock_now() - began < walk->piece));
 	if (!walk->whole)
 		return false;
@@ -268,7 +268,7 @@ void fd_walk_drop(struct fd_walk *walk)
 void open_fds_find(struct open_fds *open_fds, struct fd_walk *walk)
 {
 	if (walk == NULL) {
-		process_each(add_process, open_fds);
+		process_each(open_fds_see, open_fds);
 		return;
 	}
 	while (!fd_walk_go_on(walk))

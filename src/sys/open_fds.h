@@ -109,6 +109,10 @@ void open_fds_refresh(struct open_fds *open_fds);
 /* Add the descriptors of process PID alone. */
 void open_fds_of(struct open_fds *open_fds, pid_t pid);
 
+/* The same, for process_each(): CONTEXT is the struct open_fds.  Returns false when its limit is
+ * reached, or without memory. */
+bool open_fds_see(pid_t pid, void *context);
+
 /* Free the list of OPEN_FDS, and clear it. */
 void open_fds_forget(struct open_fds *open_fds);
 

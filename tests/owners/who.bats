@@ -367,6 +367,50 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "i686": 1}.get(os.uname().machine, 93),
 	[[ $out == "served 50 "* ]] || complain "$out" "$(cat order)"
 }
 
+# looks_into N ARGS...: beside a holder by semlock ARGS, --who looks into the descriptors of N of two waiters
+looks_into() {
+	local want=$1 name looked=0
+	shift
+	hold_as holder "$@"
+	queue_as one l
+	queue_as two l
+	capture strace -o trace -e trace=open,openat "$SEMLOCK" --who l
+	printf '%s\n' "$out" >.out
+	[ "$(column 2 1.) $(column 2 2.)" = "${PID[one]} ${PID[two]}" ] || complain "$out $err" || return
+	for name in one two; do
+		! grep -q "\"/proc/${PID[$name]}/fd\"" trace || looked=$((looked + 1))
+	done
+	[ "$looked" = "$want" ] || complain "$* and $looked:" "$(cat trace)" || return
+	let_go && next one && next two && rm ./*.up ./*.down
+}
+
+@test "the waiters' descriptors are looked into only if one of them may hold a part of the lock" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	looks_into 0 l
+	looks_into 2 -s l
+}
+
+@test "a waiter that gets the lock while --who looks is its holder" {
+	hold_lock l
+	queue_as one l
+	queue_as two l
+	SEMLOCK_CRASH=snapshot.listed:hang SEMLOCK_CRASH_LOG=passed start look "$CRASHABLE_SEMLOCK" --who l
+	eventually grep -qs ' hangs$' passed
+	let_go
+	ready one
+	kill -CONT "${PID[look]}"
+	ended look 1
+	mv look.out .out
+	[ "$(column 2 held)" = "${COMMAND[one]}" ] || complain "$(cat .out)"
+	[ "$(column 2 1.)" = "${PID[two]}" ] || complain "$(cat .out)"
+	grep -q '^l: held, 1 waiting$' .out || complain "$(cat .out)"
+	# ">": its semlock, which has begun to hold when the command started, was not found
+	[[ $(column 5 held) != ">"* ]] || complain "$(cat .out)"
+	let_go one
+	next two
+}
+
 @test "a waiter that does not queue is listed in the kernel's order" {
 	hold_lock l
 	start one "$SEMLOCK" l true
