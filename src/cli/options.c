@@ -72,7 +72,8 @@ static pid_t read_ancestor(const char *name)
 	    optarg, all);
 }
 
-/* The PID in optarg, the argument of option NAME; 0 if there is none. */
+/* The process in optarg, the argument of option NAME: a PID, or an ancestor's name; 0 if there is
+ * none. */
 static pid_t read_process(const char *name)
 {
 	if (optarg == NULL)

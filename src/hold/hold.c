@@ -118,8 +118,8 @@ static bool wait_for_event(const struct hold *hold, struct pollfd *input, short 
 	return ready >= 0;
 }
 
-/* A call that waits for the end, or is to make it, has failed: end with STATUS, and not in
- * silence. */
+/* A call that waits for the end, or should bring it about, has failed: say so, and end with
+ * STATUS. */
 static noreturn void end_by_error(const char *what, int status)
 {
 	complain("--hold: %s: %s", what, strerror(errno));

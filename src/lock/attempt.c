@@ -196,16 +196,16 @@ static bool may_be_free_for_us_alone(const struct lock *lock)
 		   (lock_can(lock, CAN_RANGE) && (bytes.first > 0 || bytes.last < LLONG_MAX)));
 }
 
-/* Q5: if the lock may be free for us alone, also check, half-way and at the end, that no process
- * sleeps in front of it.  A process that the kernel has woken is in no list until it runs, which
- * takes a while on a busy machine: the first look gives it as long for that as it has for a lock
- * that is free for all.  A process may also fall asleep between two checks: so the second look is
- * the last step, without the lock in hand, because the sleeper would not get it while many look.
- * Besides, the kernel gives the list a page at a time, and leaves out a line if one before it goes
- * between two pages.
+/* Q5: if the lock may be free for us alone, also read the list of all locks, half-way and at the
+ * end: does a process sleep in front of it?  A process that the kernel has woken is in no list
+ * until it runs, which takes a while on a busy machine: the first read gives it as long for that as
+ * it has for a lock that is free for all.  A process may also fall asleep between two checks: so
+ * the second read is the last step, without the lock in hand, because the sleeper would not get it
+ * while many check.  Besides, the kernel gives the list a page at a time, and leaves out a line if
+ * one before it goes between two pages.
  *
  * Those before us may have had their turn, or have ended, between two checks.  Then the queue
- * depends on us: the next one finds the lock free for as long as we look.  So take it here, and not
+ * depends on us: the next one finds the lock free for as long as we check.  So take it here, not
  * as the head of the queue: a ticket that comes and goes could make the head give it back
  * forever. */
 enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, struct queue *queue,

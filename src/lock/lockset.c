@@ -9,7 +9,7 @@
 
 #include "lock/lockset.h"
 
-/* Locks made of files have their directory's device and inode, and a name in it. */
+/* The id of a lock made of files: its directory's device and inode, and its name there. */
 static int by_file(const struct lock *a, const struct lock *b)
 {
 	if (a->id.file.device != b->id.file.device)

@@ -45,7 +45,7 @@ struct queue {
 	bool unusable;  /* no tickets: fall back to the kernel's order */
 	int64_t ticket; /* our byte; 0: none drawn yet */
 	int64_t last;   /* a hint: the ticket drawn before ours; 0: search */
-	/* when to check whether those before us are stopped, and the lock deserted: ns, on
+	/* when to look whether those before us are stopped, and the lock deserted: ns, on
 	 * clock_now()'s clock */
 	int64_t look_at;
 	int64_t seen;     /* at that look: the ticket to sleep on; -1: search */

@@ -385,9 +385,9 @@ static enum phase stand_in_line(struct taking *taking, struct error *error)
 	return PHASE_HEAD;
 }
 
-/* LOCK is busy.  After a while a collector of slots (--take) drops what it has: true after a
- * pause in which a holder's child may take one, and which is too short for -n to find the lock
- * deserted. */
+/* LOCK is busy, and a collector of slots (--take) has dropped what it had: pause, so that a
+ * holder's child may take a slot, but too briefly for -n to find the lock deserted.  Returns false,
+ * without a pause, if nothing is collected or the time is up. */
 static bool collects_again(struct taking *taking)
 {
 	if (!slots_collects(taking->lock) || deadline_left(&taking->wait->deadline) == 0)

@@ -27,8 +27,8 @@ enum step {
 
 	/* TAKING->lock is busy, and the wait for it begins: answer in TAKING->when_busy. */
 	STEP_WAITS,
-	/* TAKING->lock is busy, and we are the first in line: stop its holder, and answer in
-	 * TAKING->nap. */
+	/* TAKING->lock is busy, and we are the first in line, or those before us make no progress:
+	 * stop its holder, and answer in TAKING->nap. */
 	STEP_HELD,
 	/* The record of TAKING->lock must name the command's process: start it, up to its start
 	 * barrier, and answer in TAKING->lock->child->pid. */
@@ -75,7 +75,7 @@ struct taking {
 	struct queue queue; /* LOCK's */
 	bool joined;        /* we have a ticket ... */
 	bool skips;         /* ... which only keeps later waiters behind us */
-	int checks;         /* how often LOCK was checked for being deserted, in PHASE_LINE */
+	int checks;         /* looks in PHASE_LINE: is LOCK deserted? */
 	unsigned sleepers;  /* how many of them in a row found a process asleep in front of it */
 };
 

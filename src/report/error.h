@@ -97,7 +97,7 @@ void print_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void report_to_terminal(void);
 bool report_is_on_terminal(void);
 
-/* complain(), then exit(3) with STATUS.  For the command line (cli/), --who (owners/) alone. */
+/* complain(), then exit(3) with STATUS.  For cli/ and run/who alone. */
 noreturn void die(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Write out standard output, then exit(3): with STATUS, or with EXIT_SYSTEM and a message if that

@@ -16,8 +16,7 @@
  * On a terminal, a line says who holds the lock since when, the waiter's place in the queue, and
  * until when it waits.  It is drawn after 50 ms, redrawn in place when the queue has moved or the
  * holder has changed, and erased at the end.  With --verbose there are ordinary messages instead,
- * also where standard error is no terminal: then after 10 seconds, 1 and 5 minutes, and every 10
- * minutes. */
+ * on a terminal or not: the next ones after 10 seconds, 1 and 5 minutes, and every 10 minutes. */
 #ifndef SEMLOCK_RUN_OBSERVER_H
 #define SEMLOCK_RUN_OBSERVER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* run/subreaper.h - semlock as two processes, where killing a single one would free the lock under
- * processes that the command has started (-o, -m posix), leave a lease without its timer (a lock on
- * a server), or leave the command without its limit (--run-timeout, --die-with-parent):
+/* run/subreaper.h - semlock as two processes, because the death of a single one would free the lock
+ * under processes that the command has started (-o, -m posix), leave a lease without its timer (a
+ * lock on a server), or leave the command without its limit (--run-timeout, --die-with-parent):
  *
  *	caller --> subreaper ---------> holder --> command --> its descendants
  *	           passes signals   everything that semlock does

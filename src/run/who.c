@@ -582,7 +582,7 @@ static int show_all(const struct request *request, struct search_terms *terms)
 		open_locks_looked(&all);
 	}
 	if (all.unseen)
-		complain("some locks of other users' processes cannot be seen by this one");
+		complain("some locks of other users' processes cannot be seen by this user");
 	say_left_out(&all);
 	if (all.failed)
 		die(EXIT_SYSTEM, "out of memory");
@@ -593,7 +593,7 @@ static int show_all(const struct request *request, struct search_terms *terms)
 static void say_if_number(const char *name)
 {
 	if (name[strspn(name, "0123456789")] == '\0' && access(name, F_OK) != 0)
-		complain("%s: is looked for as a file, not as a descriptor", name);
+		complain("%s: taken as a file's name, not as a descriptor", name);
 }
 
 void who(const struct request *request)

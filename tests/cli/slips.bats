@@ -228,7 +228,7 @@ other_words() {
 	[ -e 8 ]
 	rm 8
 	expect_status 0 "$SEMLOCK" --who 8
-	[ "$(cat .err)" = "semlock: 8: is looked for as a file, not as a descriptor" ] || complain "$err"
+	[ "$(cat .err)" = "semlock: 8: taken as a file's name, not as a descriptor" ] || complain "$err"
 	touch 8
 	expect_status 0 "$SEMLOCK" --who 8
 	[ ! -s .err ] || complain "$err"

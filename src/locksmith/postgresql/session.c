@@ -76,7 +76,7 @@ static int fail(struct pg_lock *lock, const char *message)
 		kind = ERROR_PERMISSION;
 	if (session_failed_by(lock, "55P03"))
 		return error_plain(&lock->error, ERROR_AWAY,
-		    "another session keeps the lock's table or its name locked");
+		    "another session keeps semlock's table, or its entry for this lock, locked");
 	return error_plain(&lock->error, kind, "%.*s", length, text);
 }
 

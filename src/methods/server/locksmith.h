@@ -93,7 +93,7 @@ enum { LINE_END = -1, LINE_LATE = 0, LINE_READ = 1 };
 
 /* Wait until UNTIL for the next line; print notes on the way.  Returns LINE_READ with *LINE set,
  * which is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its output, or
- * that cannot be waited for. */
+ * poll(2) has failed. */
 int locksmith_line(struct locksmith *helper, const struct deadline *until, const char **line);
 
 /* Fill ERROR from TEXT, the status and message of an ERR line.  Returns -1. */
