@@ -320,7 +320,7 @@ engine() {
 			[ ! -e "container.$4" ] || { echo "name in use" >&2; exit 125; }
 			# as a daemon's child, which inherits nothing of the client
 			(for fd in /proc/"$BASHPID"/fd/*; do [ "${fd##*/}" -le 2 ] || eval "exec ${fd##*/}>&-"; done
-			trap '' TERM; exec setsid bash -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; "${@:2}"; echo $? >"$0.status"' "container.$4" "${@:5}") &
+			trap '' TERM; exec setsid bash -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; "${@:2}"; echo $? >"$0.status"' "container.$4" "${@:5}") <&0 &
 			until [ -e "container.$4" ]; do sleep .01; done
 			trap 'kill -TERM "$(cat "container.$4")" 2>/dev/null' TERM
 			until [ -e "container.$4.status" ] || [ ! -e "container.$4" ]; do sleep .01; done
@@ -351,6 +351,11 @@ reaches_its_limit() {
 	program bin/quick 'exit 5'
 	expect_status 5 sh -c "${job/.\/run/quick}"
 	[ ! -e container.job ]
+	# its input is the caller's
+	program bin/words 'exec cat'
+	echo "to be read" >input
+	expect_status 0 sh -c "${job/.\/run/words}" <input
+	expect_out "to be read"
 	# the limit; the program ignores TERM
 	sed 's/-k 10/-k .1/' "$RECIPES/limited-container" >bin/limited-container
 	chmod +x bin/limited-container
