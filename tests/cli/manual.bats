@@ -267,7 +267,7 @@ tested() {
 # semlock and the commands are found in bin, and the helper of a lock on a server is contrib/locksmith-demo.
 examples() {
 	rm -f example.*
-	words "$1" | locks_here | awk '/^\.EE/ { inside = 0 } inside { print > ("example." n) } /^\.EX/ { inside = 1; n++ }'
+	words "$1" | locks_here | sed "s#^PATH=#PATH=$PWD/bin:#" | awk '/^\.EE/ { inside = 0 } inside { print > ("example." n) } /^\.EX/ { inside = 1; n++ }'
 	[ "$(grep -c '^\.EX' "$SOURCE/man/$1")" -eq "$(find . -name 'example.*' | wc -l)" ]
 	mkdir -p data
 	seq 3 >table
@@ -349,7 +349,7 @@ shown() {
 }
 
 @test "the examples of semlock-faq(7) work" {
-	for name in index migrate; do
+	for name in index migrate server; do
 		program $name 'exit 0'
 	done
 	git init -q . 2>/dev/null || mkdir .git

@@ -475,7 +475,7 @@ told() {
 	postgresql_server max_connections=20 shared_buffers=8MB
 	program migrate 'mkdir migrating && sleep .2 && echo done >>migrations && rmdir migrating'
 	program server 'echo serves >>served'
-	job=$(recipe MIGRATIONS 1 | sed "s#'postgresql://db/migrate?dbname=app'#'${URL/nightly/migrate}'#")
+	job=$(recipe MIGRATIONS 1 | sed "s#'postgresql://app@db/migrate?dbname=app'#'${URL/nightly/migrate}'#")
 	for n in 1 2 3; do
 		start "replica$n" sh -c "$job"
 	done

@@ -384,7 +384,7 @@ looks_into() {
 	let_go && next one && next two && rm ./*.up ./*.down
 }
 
-@test "the waiters' descriptors are looked into only if one of them may hold a part of the lock" {
+@test "--who looks into waiters only if one may hold a part of the lock" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
 	looks_into 0 l
