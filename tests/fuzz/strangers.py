@@ -27,8 +27,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SLOWNESS = float(os.environ.get("SLOWNESS") or 1)
-# Seconds.  The answer is there in three, and to --who in ten.  An FTP helper first removes what it may have made, by
-# up to three requests of ten seconds each; semlock -n does not wait for that.
+# Seconds.  The answer is there in three, on FTP in eight, and to --who in ten; then what may be left on the server is
+# removed, for which an FTP helper takes up to half a minute.
 ANSWER, LIMIT = {"--no-wait": 10 * SLOWNESS, "--who": 40 * SLOWNESS}, 45 * SLOWNESS
 MEMORY = 32000  # kB
 WORKERS = 8
@@ -330,7 +330,7 @@ def live(helper, engine, seed):
             lines, errors = out.read(), err.read()
         server.listener.close()
     wrong = [what for what, true in [
-        ("it does not end", late), ("no answer in time", answered > begun + (LIMIT if engine == "ftp" else ANSWER[words[2]])), ("status %d" % child.returncode, not late and child.returncode not in STATUSES),
+        ("it does not end", late), ("no answer in time", answered > begun + ANSWER[words[2]]), ("status %d" % child.returncode, not late and child.returncode not in STATUSES),
         ("%d kB" % most, most > MEMORY and not os.environ.get("SANITIZED")), ("internal error", b"internal error" in lines),
         ("standard error: %r" % errors[-500:], b"Traceback" in errors or b"ERROR: " in errors or b"runtime error" in errors),
         ("a line that is none", not all(LINE.fullmatch(one) for one in lines.split(b"\n")[:-1]))] if true]
