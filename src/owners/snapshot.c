@@ -237,8 +237,8 @@ static void see_tickets(struct snapshot *snapshot, const struct tickets *these,
 			go_on = open_fds_see(these->list[i].pid, &snapshot->open_fds);
 }
 
-/* Who waits holds nothing, mostly.  One whose ticket is gone when the others have been looked into
- * may have the lock by now. */
+/* A waiter rarely holds a lock on the file.  But one whose ticket is gone after the walk may have
+ * taken the lock meanwhile. */
 static void find_but_waiters(struct snapshot *snapshot, const char path[QUEUE_PATH_SIZE],
     struct search *search)
 {

@@ -107,7 +107,7 @@ static void print_cells(const struct table *table, const char *const cells[NCOLU
 	print_cut(table, row);
 }
 
-/* Most processes in a queue are one user's: ask the system once for each run of them. */
+/* Most waiters belong to one user: do not look up the same user twice in a row. */
 static void name_user(uid_t user, char *name, size_t size)
 {
 	static char known[256];
