@@ -289,6 +289,29 @@ nothing_taken() {
 	[ "$(ls "$ROOT/L")" = sl1.x.60.0.0123456789abcdef.1.other ]
 }
 
+@test "no listing after the sign: --no-wait answers, and then removes the sign" {
+	server
+	fault stop-STAT
+	fault stop-RMD
+	smith a --no-wait "$URL/L"
+	until_line a ERR
+	[[ $LINE == "ERR 69 "* ]]
+	mend stop-STAT
+	mend stop-RMD
+	smith_ended a
+	[ -z "$(ls "$ROOT")" ]
+}
+
+@test "no listing after the sign: a waiter removes it, and gets the lock" {
+	server
+	fault miss-STAT
+	smith a "$URL/L"
+	until_line a OK
+	unlock a
+	[ "$(grep -c "^RMD [^ ]*/sl1" "$DIR/log")" -eq 2 ]
+	[ -z "$(ls "$ROOT")" ]
+}
+
 @test "lost replies: sign, heartbeat, release" {
 	server
 	fault lose-RNTO

@@ -22,11 +22,27 @@ const char *dirlock_path(const struct dirlock *lock, const char *name, char path
 	return path;
 }
 
+/* The next requests are given up when no answer is of use any more.  They leave nothing on the
+ * server, or our sign, for a lease. */
+static void may_give_up(struct dirlock *lock)
+{
+	lock->remote.until = later(lock->options->answer_by, clock_boottime() + 2 * SECOND);
+}
+
+/* The next requests have the time of any other.  A directory that is made or emptied after we
+ * have given up would be in the way until --stale; one that is removed then could be another
+ * client's. */
+static void must_know(struct dirlock *lock)
+{
+	lock->remote.until = NEVER;
+}
+
 /* Remove the sign of that name.  Returns the server's reply. */
 static enum reply remove_sign(struct dirlock *lock, const struct owner_sign *sign)
 {
 	char path[DIRLOCK_PATH];
 
+	must_know(lock);
 	return lock->remote.ops->rmdir(&lock->remote, dirlock_path(lock, sign->name, path));
 }
 
@@ -40,6 +56,7 @@ static enum reply probe_beside(struct dirlock *lock, int64_t *seconds)
 	enum reply reply;
 
 	/* The name has no dot in front: some servers hide such names. */
+	must_know(lock);
 	sign_make(&probe, lock->ttl, lock->options->pid);
 	snprintf(path, sizeof path, "%s%ssl-probe-%s", lock->parent,
 	    lock->parent[1] == '\0' ? "" : "/", probe.nonce);
@@ -100,17 +117,16 @@ bool dirlock_may_be_removed(const struct dirlock *lock, int64_t since, int64_t n
 	return lock->options->stale > 0 && now - since >= lock->options->stale;
 }
 
-/* Remove our sign and, if that was the last, the directory. */
-static void give_back(struct dirlock *lock)
+enum reply dirlock_give_back(struct dirlock *lock)
 {
-	enum reply reply = REPLY_UNKNOWN;
+	enum reply reply = remove_sign(lock, &lock->mine);
 
-	for (int try = 0; try < 3 && reply == REPLY_UNKNOWN; try++)
-		reply = remove_sign(lock, &lock->mine);
 	/* Only if our sign was surely removed now: else the directory may be a new one of another
 	 * client. */
 	if (reply == REPLY_DONE)
 		lock->remote.ops->rmdir(&lock->remote, lock->path);
+	lock->left = reply == REPLY_UNKNOWN;
+	return reply;
 }
 
 /* ---- with --no-wait: the age of a lock by the server's own clock.  Only if the lock seems to be
@@ -129,6 +145,7 @@ static bool stand_still(struct dirlock *lock, unsigned int ttl)
 		loop_pause(earlier(end, clock_boottime() + lock->options->interval));
 		if (protocol_released()) /* semlock has ended: take nothing */
 			return false;
+		may_give_up(lock);
 		if (dirlock_look(lock) != REPLY_DONE || lock->listing.signs != before.signs)
 			return false;
 		for (size_t i = 0; i < lock->listing.signs; i++)
@@ -296,6 +313,7 @@ static enum step bare_lock(struct dirlock *lock)
 		tell_of_bare(lock, now);
 		return STEP_WAIT;
 	}
+	must_know(lock);
 	if (remote->ops->rmdir(remote, lock->path) != REPLY_DONE)
 		return STEP_WAIT;
 	say(SAYS_NOTE " %s: removed: it was empty for too long", lock->path);
@@ -312,6 +330,7 @@ static enum step lock_refused(struct dirlock *lock)
 	enum reply reply;
 
 	memcpy(refusal, lock->remote.text, sizeof refusal);
+	may_give_up(lock);
 	reply = dirlock_look(lock);
 	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
 		return no_answer(reply);
@@ -352,9 +371,12 @@ static enum step alone(struct dirlock *lock, int64_t began)
 			bool seen = listing_find(&lock->listing, lock->mine.name) != NULL;
 
 			lock->unseen = seen || reply != REPLY_DONE ? 0 : lock->unseen + 1;
-			give_back(lock);
-			return reply == REPLY_DONE || reply == REPLY_REFUSED ? STEP_BACK
-			                                                     : no_answer(reply);
+			lock->left = true;
+			/* A silent server would not remove it now either. */
+			if (reply != REPLY_DONE && reply != REPLY_REFUSED)
+				return no_answer(reply);
+			dirlock_give_back(lock);
+			return STEP_BACK;
 		}
 	}
 	lock->unseen = 0;
@@ -369,9 +391,17 @@ static enum step attempt(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
 	char refusal[sizeof remote->text], path[DIRLOCK_PATH];
-	int64_t began = clock_boottime();
-	enum reply reply = remote->ops->mkdir(remote, lock->path); /* A1: make the directory */
+	int64_t began;
+	enum reply reply;
 
+	if (lock->left) {
+		reply = dirlock_give_back(lock);
+		if (reply != REPLY_DONE && reply != REPLY_REFUSED)
+			return no_answer(reply);
+	}
+	must_know(lock);
+	began = clock_boottime();
+	reply = remote->ops->mkdir(remote, lock->path); /* A1: make the directory */
 	if (reply == REPLY_REFUSED)
 		return lock_refused(lock);
 	if (reply != REPLY_DONE)
@@ -380,6 +410,7 @@ static enum step attempt(struct dirlock *lock)
 	lock->misses = 0;
 	listing_clear(&lock->seen);
 	sign_make(&lock->mine, lock->ttl, lock->options->pid);
+	may_give_up(lock);
 	lock->sent = clock_boottime();
 	/* A2: put our sign in */
 	reply = remote->ops->mkdir(remote, dirlock_path(lock, lock->mine.name, path));
@@ -391,6 +422,7 @@ static enum step attempt(struct dirlock *lock)
 	/* If the empty directory of our A1 is still there, the server takes no sign: leave none
 	 * behind.  If not, another client has removed it. */
 	memcpy(refusal, remote->text, sizeof refusal);
+	must_know(lock);
 	if (dirlock_may_be_removed(lock, began, clock_boottime()) ||
 	    remote->ops->rmdir(remote, lock->path) != REPLY_DONE)
 		return STEP_BACK;

@@ -62,6 +62,7 @@ struct dirlock {
 	unsigned int unseen;  /* how often in a row our sign was made but not listed */
 	unsigned int unknown; /* tries without an answer, in a row */
 	bool holds;           /* our sign is there */
+	bool left;            /* we do not hold the lock, but our sign may be there */
 	int64_t tried;        /* when the heartbeat without a reply was first sent; 0: none */
 	int64_t removing;     /* when the removal of our sign was first tried; 0: not yet */
 };
@@ -81,6 +82,10 @@ void dirlock_describe_bare(int64_t stamp, char *text, size_t size);
 
 /* Try once to take the lock, as engine.look() does. */
 enum look dirlock_try(struct dirlock *lock, struct turn *turn, struct error *error);
+
+/* Remove the sign that a try has left and, if that was the last, the directory.  Returns the
+ * server's reply; lock->left stays true if none came. */
+enum reply dirlock_give_back(struct dirlock *lock);
 
 /* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is
  * there now may be a plain client's. */

@@ -88,8 +88,6 @@ static enum look look(struct turn *turn, struct error *error)
 	if (log_in(lock, error) != 0)
 		return LOOK_FAILED;
 	turn->lease = lock->ttl * SECOND; /* in whole seconds */
-	/* A directory that is made after we have given up would be in the way until --stale. */
-	lock->remote.until = NEVER;
 	look = dirlock_try(lock, turn, error);
 	lock->holds = look == LOOK_TAKEN;
 	if (lock->holds)
@@ -170,6 +168,18 @@ static bool directory_is_ours(const struct dirlock *lock, const struct turn *tur
 	return freed == FREED || !dirlock_may_be_removed(lock, lock->removing, now);
 }
 
+/* Remove what a try has left.  Nobody waits for this process any more: it takes the time that the
+ * removal needs. */
+static enum freed release_left(struct dirlock *lock, struct error *error)
+{
+	enum reply reply = dirlock_give_back(lock);
+
+	if (reply == REPLY_DONE || reply == REPLY_REFUSED)
+		return FREED;
+	error_plain(error, ERROR_AWAY, "%s", lock->remote.error.text);
+	return FREE_AGAIN;
+}
+
 /* Remove our sign, and then the directory. */
 static enum freed release(struct turn *turn, int64_t until, struct error *error)
 {
@@ -179,6 +189,8 @@ static enum freed release(struct turn *turn, int64_t until, struct error *error)
 	enum freed freed = FREED;
 	enum reply reply;
 
+	if (lock->left)
+		return release_left(lock, error);
 	if (!lock->holds)
 		return FREED;
 	if (lock->removing == 0)
