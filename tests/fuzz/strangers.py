@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Servers that are none: each helper is given random answers, or answers that come slowly or have no end.
 
-usage: strangers.py HELPERS ENGINE COUNT [SEED]     COUNT rounds, eight at a time; ENGINE is redis, ssh, s3, etcd, ftp or
+usage: strangers.py HELPERS ENGINE COUNT [SEED]     COUNT rounds, WORKERS (8) at a time; ENGINE is redis, ssh, s3, etcd, ftp or
                                                     postgresql; prints how they ended; exit status 1: one was wrong
        strangers.py serve DIR ENGINE drip|flood     prints READY and its port; DIR/URL is the lock's URL, DIR/env its
                                                     environment, for sh(1)
 
 A round is a life of the helper in HELPERS: it looks (--no-wait), or lists the holders (--who).  Its server answers each
-request with a sensible answer that was changed at random places.  Every tenth round the answer drips or has no end.
+request with a sensible answer, which was often changed at random places.  Every tenth round the answer drips or has no end.
 It is wrong if the helper does not end in time, ends by a signal or with an internal error, prints a traceback, or a line
 that is not of the protocol, or has more than 32 MB."""
 import glob
@@ -27,11 +27,14 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SLOWNESS = float(os.environ.get("SLOWNESS") or 1)
-# Seconds.  The answer is there in three, on FTP in eight, and to --who in ten; then what may be left on the server is
-# removed, for which an FTP helper takes up to half a minute.
-ANSWER, LIMIT = {"--no-wait": 10 * SLOWNESS, "--who": 40 * SLOWNESS}, 45 * SLOWNESS
+# Seconds.  The answer is there in three, and to --who in ten; then what may be left on the server is removed.  An FTP
+# helper waits five more for a login, and ten for the answer to a request that makes or removes a directory: given up
+# before, it could leave one that no lease ends.
+ANSWER = {"--no-wait": 6 * SLOWNESS, "--who": 12 * SLOWNESS}
+FTP_REQUEST = 10 * SLOWNESS
+LIMIT = 24 * SLOWNESS
 MEMORY = 32000  # kB
-WORKERS = 8
+WORKERS = int(os.environ.get("WORKERS") or 8)
 LINE = re.compile(rb"(LOCKSMITH|OK|BUSY|ERR|NOTE|WHO|WAIT|HELD|LOST|FREE)( [^\x00-\x1f\x7f]*)?")
 STATUSES = {0, 1} | set(range(64, 78)) - {70}
 NUMBERS = [b"0", b"-1", b"1", b"255", b"65536", b"2147483648", b"9223372036854775807", b"18446744073709551616", b"1e999",
@@ -68,9 +71,11 @@ class Stranger:
     """A server of one engine.  Its mode is random, drip or flood."""
     settings, arguments = {}, ["--ttl=2"]
     exact = False  # the next answer is not changed
+    answers = 0    # given so far
 
     def __init__(self, directory, mode, seed=0):
         self.directory, self.mode, self.rng = directory, mode, random.Random(seed)
+        self.calm = self.rng.choice([0.3, 0.9])  # the part of the answers that are not changed
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -91,7 +96,7 @@ class Stranger:
                 if not request:
                     return
                 self.say(client, self.answer(request))
-                if self.mode == "random" and self.rng.random() < 0.3:
+                if self.mode == "random" and self.rng.random() > self.calm + 0.4:
                     return
         except OSError:
             pass
@@ -99,13 +104,14 @@ class Stranger:
             client.close()
 
     def say(self, client, text):
+        self.answers += 1
         if self.mode == "drip":
             for byte in text * 100:
                 client.sendall(bytes([byte]))
                 time.sleep(0.2)
         while self.mode == "flood" and text:
             client.sendall(text * 99)
-        client.sendall(text if self.rng.random() < 0.3 or self.exact else change(text, self.rng))
+        client.sendall(text if self.rng.random() < self.calm or self.exact else change(text, self.rng))
         self.exact = False
 
     def greet(self, client):
@@ -272,6 +278,7 @@ class Ssh(Stranger):
         lines = [b"READY semlock", b"P 1", b"W 1", b"B 1", b"B 2", b"OK", b"OK slot=1 ttl=9", b"OK ttl=1", b"END 1", b"END 66", b"END 137", b"LOST", b"",
                  b"WHO " + change(json.dumps(self.listed).encode(), self.rng), b"WHO " + json.dumps(self.listed).encode(), b"WHO " + b"[" * 2000]
         text = b"\n".join(self.rng.choice(lines) for _ in range(self.rng.randrange(1, 9))) + b"\n"
+        self.answers = text.count(b"\n")
         with open(self.said, "wb") as file:
             file.write(change(text, self.rng) if self.mode == "random" else text)
         if self.rng.random() < 0.1:
@@ -330,27 +337,30 @@ def live(helper, engine, seed):
             lines, errors = out.read(), err.read()
         server.listener.close()
     wrong = [what for what, true in [
-        ("it does not end", late), ("no answer in time", answered > begun + ANSWER[words[2]]), ("status %d" % child.returncode, not late and child.returncode not in STATUSES),
+        ("it does not end", late), ("no answer in time", answered > begun + ANSWER[words[2]] + FTP_REQUEST * (engine == "ftp")), ("status %d" % child.returncode, not late and child.returncode not in STATUSES),
         ("%d kB" % most, most > MEMORY and not os.environ.get("SANITIZED")), ("internal error", b"internal error" in lines),
         ("standard error: %r" % errors[-500:], b"Traceback" in errors or b"ERROR: " in errors or b"runtime error" in errors),
         ("a line that is none", not all(LINE.fullmatch(one) for one in lines.split(b"\n")[:-1]))] if true]
-    return child.returncode, ", ".join(wrong) and "%s, seed %d, %s, %s: %s: %r" % (engine, seed, mode, words[2], ", ".join(wrong), lines[-700:])
+    return child.returncode, server.answers, ", ".join(wrong) and "%s, seed %d, %s, %s: %s: %r" % (engine, seed, mode, words[2], ", ".join(wrong), lines[-700:])
 
 
 def rounds(helper, engine, count, first):
     statuses, faults, guard, left = {}, [], threading.Lock(), iter(range(first, first + count))
+    answers = 0
 
     def work():
+        nonlocal answers
         while True:
             with guard:
                 seed = next(left, None)
             if seed is None:
                 return
             try:
-                status, fault = live(helper, engine, seed)
+                status, given, fault = live(helper, engine, seed)
             except OSError as error:
-                status, fault = None, "%s, seed %d: %s" % (engine, seed, error)
+                status, given, fault = None, 0, "%s, seed %d: %s" % (engine, seed, error)
             with guard:
+                answers += given
                 statuses[status] = statuses.get(status, 0) + 1
                 if fault:
                     faults.append(fault)
@@ -360,7 +370,7 @@ def rounds(helper, engine, count, first):
         one.start()
     for one in workers:
         one.join()
-    print("%s: %d rounds: %s; %d wrong" % (engine, count, ", ".join(
+    print("%s: %d rounds, %d answers: %s; %d wrong" % (engine, count, answers, ", ".join(
         "status %s: %d" % pair for pair in sorted(statuses.items(), key=str)), len(faults)))
     for fault in faults[:20]:
         print(fault)
