@@ -59,7 +59,7 @@ injected() {
 	injected --for-ever --only="flock: --detach, waits" --call=accept4,poll,ppoll
 	injected --for-ever --only="flock: waits" --call=fcntl,timer_settime,timer_create
 	injected --for-ever --only="flock: --run-timeout" --call=rt_sigtimedwait,waitid
-	injected --for-ever --only="symlink: stale" --call=kill
+	injected --for-ever --only="symlink: stale" --call=kill,newfstatat
 	injected --for-ever --only="excl: waits" --call=poll,flock,clock_nanosleep
 }
 

@@ -85,6 +85,8 @@ static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock
 			break;
 		if (lockdir_same(lock, name, fd))
 			return fd;
+		if (errno != ENOENT) /* it may be the same: no other try would tell */
+			break;
 		close(fd);
 	}
 	errnum = errno;
