@@ -185,8 +185,8 @@ waits_or_gone() {
 @test "killed at random: no overlap, no waiter lost" {
 	local round n early
 	often 30
-	ROUNDS=${ROUNDS:-$often}
-	for ((round = 0; round < ROUNDS; round++)); do
+	SUPERSEDE_ROUNDS=${SUPERSEDE_ROUNDS:-$often}
+	for ((round = 0; round < SUPERSEDE_ROUNDS; round++)); do
 		hold_lock l
 		for ((n = 1; n <= 8; n++)); do
 			start "$n" "$SEMLOCK" -v --supersede l sh -c 'mkdir in || echo >>overlaps; rmdir in; echo "$0" >>ran' "$n"

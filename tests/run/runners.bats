@@ -6,7 +6,7 @@
 load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 
 # How often each job is run.
-ROUNDS=${ROUNDS:-1}
+JOB_ROUNDS=${JOB_ROUNDS:-1}
 LIMIT=2 # seconds of --run-timeout, where nothing else ends the hold
 
 prepare() {
@@ -50,7 +50,7 @@ free_within() {
 after() {
 	local how=$1 seconds=$2 round
 	shift 2
-	for ((round = 0; round < ROUNDS; round++)); do
+	for ((round = 0; round < JOB_ROUNDS; round++)); do
 		run_job "$@"
 		case $how in
 		passed | failed) read -r _ <work ;; # by then the lock may be free
