@@ -81,25 +81,55 @@ each_method() {
 	grep -q "2nd of 2" waiter.out
 }
 
-@test "Ctrl-S: -w ends in time" {
-	hold_lock l
+# time_ends_on_a_stopped_terminal MOMENT METHOD...: -w is over while the terminal is stopped.
+time_ends_on_a_stopped_terminal() {
+	local moment=$1
+	shift
+	hold_lock "$@" || return
 	# shellcheck disable=SC2016 # for that sh
-	on_stopped_terminal "expect held by" sh -c '"$SEMLOCK" -w 2 l true; echo $? >status.new; mv status.new status'
-	eventually [ -e status ]
-	[ "$(cat status)" -eq 1 ]
-	goes_on 0
-	let_go
+	on_stopped_terminal "$moment" sh -c '"$SEMLOCK" -w 2 "$@" true; echo $? >status.new; mv status.new status' sh "$@" || return
+	eventually [ -e status ] || return
+	[ "$(cat status)" -eq 1 ] || complain "after '$moment': $(cat status)" || return
+	goes_on 0 && let_go || return
+	rm -f ./holder.*
+}
+
+# term_ends_on_a_stopped_terminal MOMENT METHOD...: TERM comes while the terminal is stopped.
+term_ends_on_a_stopped_terminal() {
+	local moment=$1
+	shift
+	hold_lock "$@" || return
+	rm -f pid
+	# shellcheck disable=SC2016 # for that sh
+	on_stopped_terminal "$moment" sh -c '"$SEMLOCK" "$@" true & echo $! >pid; exec 2>sh.err; wait $!; echo $? >status.new; mv status.new status' sh "$@" || return
+	eventually [ -s pid ] || return
+	kill -TERM "$(cat pid)"
+	eventually [ -e status ] || return
+	[ "$(cat status)" -eq 143 ] || complain "after '$moment': $(cat status)" || return
+	goes_on 0 && let_go || return
+	rm -f ./holder.*
+}
+
+@test "Ctrl-S: -w ends in time" {
+	time_ends_on_a_stopped_terminal "expect held by" l
 }
 
 @test "Ctrl-S: TERM ends the wait" {
-	hold_lock l
-	# shellcheck disable=SC2016 # for that sh
-	on_stopped_terminal "expect held by" sh -c '"$SEMLOCK" l true & echo $! >pid; exec 2>sh.err; wait $!; echo $? >status.new; mv status.new status'
-	kill -TERM "$(cat pid)"
-	eventually [ -e status ]
-	[ "$(cat status)" -eq 143 ]
-	goes_on 0
-	let_go
+	term_ends_on_a_stopped_terminal "expect held by" l
+}
+
+# stopped_at_random_moments METHOD...: CTRL_S_ROUNDS times each
+stopped_at_random_moments() {
+	local round end
+	for ((round = 0; round < ${CTRL_S_ROUNDS:-1}; round++)); do
+		for end in command_starts time_ends term_ends; do
+			"${end}_on_a_stopped_terminal" "pause $((RANDOM % 400))" "$@" || return
+		done
+	done
+}
+
+@test "Ctrl-S at any moment: the turn comes, -w ends, TERM ends the wait" {
+	each_method stopped_at_random_moments
 }
 
 @test "Ctrl-S: a call that waits for a background hold gets it in its turn" {
