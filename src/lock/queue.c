@@ -192,6 +192,14 @@ static int64_t find_predecessor(struct queue *queue, int64_t oldest)
 	return find_highest(queue, oldest, queue->ticket);
 }
 
+/* Find TICKET, which is most often the one that was just KNOWN. */
+static bool find_again(struct queue *queue, int64_t ticket, const struct found *known,
+    struct found *found)
+{
+	*found = *known;
+	return ticket == known->first || find_ticket(queue, ticket, ticket + 1, found);
+}
+
 /* Is there an earlier ticket of a process that is not stopped?  *TICKET: the one to sleep on.  The
  * first time, the file's hint will do: another search follows that sleep. */
 static bool has_predecessor(struct queue *queue, int64_t *ticket)
@@ -204,7 +212,7 @@ static bool has_predecessor(struct queue *queue, int64_t *ticket)
 	if (!find_ticket(queue, 0, queue->ticket, &oldest))
 		return false;
 	*ticket = last >= oldest.first ? last : find_predecessor(queue, oldest.last);
-	while (find_ticket(queue, *ticket, *ticket + 1, &found) && is_stopped(queue, &found))
+	while (find_again(queue, *ticket, &oldest, &found) && is_stopped(queue, &found))
 		*ticket = find_highest(queue, -1, found.start);
 	return !queue->hostile && *ticket >= 0;
 }
@@ -483,12 +491,13 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 
 int64_t queue_pause(struct queue *queue)
 {
-	enum { MOST = 40 };
-	int64_t from = 0, before = 0;
+	enum { MOST = 100 };
+	int64_t from = 0, before = 0, last = queue->seen >= 0 ? queue->seen : queue->ticket - 1;
 	struct found found;
 
 	queue->search = effort_begins();
-	for (; before < MOST && find_ticket(queue, from, queue->ticket, &found); before++)
+	for (; before < MOST && from <= last && find_ticket(queue, from, queue->ticket, &found);
+	     before++)
 		from = found.last + 1;
 	return before > 0 ? before * SECOND : SECOND;
 }

@@ -110,7 +110,7 @@ enum turn {
 enum turn queue_await(struct queue *queue, const struct lock *lock,
     const struct deadline *deadline);
 
-/* The ns until the next look: a second for each ticket before ours, 40 at most.  So only the second
+/* The ns until the next look: a second for each ticket before ours, 100 at most.  So only the second
  * in line looks once a second, and a long queue costs next to nothing. */
 int64_t queue_pause(struct queue *queue);
 

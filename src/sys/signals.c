@@ -85,6 +85,11 @@ int signals_free_thread(pthread_t *thread, void *(*main)(void *), void *argument
 static timer_t timer;
 static volatile sig_atomic_t ticking;
 static volatile sig_atomic_t pause_ms;
+
+/* The signal may come between wakeup_set() and the call that is to be interrupted: another follows
+ * so soon.  Not sooner: mostly the call was interrupted, and its caller is looking at what it has
+ * missed. */
+#define FIRST_PAUSE_MS 4
 static struct sigaction old_action;
 static sigset_t old_mask;
 
@@ -131,7 +136,7 @@ int wakeup_set(int64_t after, struct error *error)
 		sigprocmask(SIG_UNBLOCK, &only_wakeup, &old_mask);
 	}
 	ticking = true;
-	pause_ms = 1;
+	pause_ms = FIRST_PAUSE_MS;
 	if (fire_after(after > 0 ? after : 1) == 0)
 		return 0;
 	error_set(error, ERROR_SYSTEM, "cannot set a timer");

@@ -50,7 +50,7 @@ int signals_free_thread(pthread_t *thread, void *(*main)(void *), void *argument
 /* ---- a timer that wakes a lock call which sleeps in the kernel ----
  *
  * A one-shot timer may fire just before the call goes to sleep, which then sleeps forever.  This
- * timer fires again, after 1, 2, 4 and at last every 64 ms, until it is turned off.
+ * timer fires again, after 4, 8, 16 and at last every 64 ms, until it is turned off.
  *
  * Its signal is SIGIO: a descriptor with O_ASYNC wakes the call as well.  The caller may have
  * SIGALRM blocked, ignored or pending ("alarm(5), exec semlock"), and the command inherits that
