@@ -7,10 +7,10 @@ usage: strangers.py HELPERS ENGINE COUNT [SEED]     COUNT rounds, WORKERS (8) at
        strangers.py serve DIR ENGINE drip|flood     prints READY and its port; DIR/URL is the lock's URL, DIR/env its
                                                     environment, for sh(1)
 
-A round is a life of the helper in HELPERS: it looks (--no-wait), or lists the holders (--who).  Its server answers each
-request with a sensible answer, which was often changed at random places.  Every tenth round the answer drips or has no end.
-It is wrong if the helper does not end in time, ends by a signal or with an internal error, prints a traceback, or a line
-that is not of the protocol, or has more than 32 MB."""
+A round is a life of the helper in HELPERS: it looks (--no-wait), waits (--wait), or lists the holders (--who).  Its
+server answers each request with a sensible answer, which was often changed at random places.  Every tenth round the
+answer drips or has no end.  It is wrong if the helper does not end in time, ends by a signal or with an internal error,
+prints a traceback, or a line that is not of the protocol, or has more than 32 MB."""
 import glob
 import json
 import os
@@ -30,7 +30,7 @@ SLOWNESS = float(os.environ.get("SLOWNESS") or 1)
 # Seconds.  The answer is there in three, and to --who in ten; then what may be left on the server is removed.  An FTP
 # helper waits five more for a login, and ten for the answer to a request that makes or removes a directory: given up
 # before, it could leave one that no lease ends.
-ANSWER = {"--no-wait": 6 * SLOWNESS, "--who": 12 * SLOWNESS}
+ANSWER = {"--no-wait": 6 * SLOWNESS, "--wait=3": 9 * SLOWNESS, "--who": 12 * SLOWNESS}
 FTP_REQUEST = 10 * SLOWNESS
 LIMIT = 24 * SLOWNESS
 MEMORY = 32000  # kB
@@ -315,17 +315,17 @@ def live(helper, engine, seed):
     mode = rng.choice(["drip", "flood"]) if seed % 10 == 9 else "random"
     with tempfile.TemporaryDirectory(prefix="semlock-strangers.") as directory:
         server = ENGINES[engine](directory, mode, rng.random())
-        words = [helper, *server.arguments, rng.choice(["--no-wait", "--no-wait", "--who"]), "--", url_of(server)]
+        words = [helper, *server.arguments, rng.choice(["--no-wait", "--who", "--wait=3", "--wait=3"]), "--", url_of(server)]
         with open(os.path.join(directory, "out"), "w+b") as out, open(os.path.join(directory, "err"), "w+b") as err:
             child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out, stderr=err, env=environment(server, directory))
             begun = time.monotonic()
             end, most, answered = begun + LIMIT, 0, 0
             while child.poll() is None and time.monotonic() < end:
                 most = max(most, memory_of(child.pid))
-                time.sleep(0.01)
+                time.sleep(0.03)
                 if not answered and re.search(rb"\n(OK|BUSY|ERR|WHO)", os.pread(out.fileno(), 4096, 0)):
                     answered = time.monotonic()
-                if not child.stdin.closed and (rng.random() < 0.003 or b"\nOK" in os.pread(out.fileno(), 4096, 0)):
+                if not child.stdin.closed and (rng.random() < 0.01 or b"\nOK" in os.pread(out.fileno(), 4096, 0)):
                     child.stdin.close()
             child.stdin.close()
             late = child.poll() is None
@@ -335,6 +335,7 @@ def live(helper, engine, seed):
             out.seek(0)
             err.seek(0)
             lines, errors = out.read(), err.read()
+        server.listener.shutdown(socket.SHUT_RDWR)  # ends the thread that accepts
         server.listener.close()
     wrong = [what for what, true in [
         ("it does not end", late), ("no answer in time", answered > begun + ANSWER[words[2]] + FTP_REQUEST * (engine == "ftp")), ("status %d" % child.returncode, not late and child.returncode not in STATUSES),
