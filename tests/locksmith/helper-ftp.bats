@@ -586,6 +586,17 @@ lost_before_the_deadline() {
 	[ "$STATUS" -eq 0 ]
 }
 
+@test "a helper whose poll(2) is refused says so, and ends" {
+	server
+	smith a --ttl=6 "$URL/L"
+	expect a OK
+	prlimit --pid "${SMITH_PID[a]}" --nofile=0:0
+	until_line a LOST
+	[ "$LINE" = "LOST cannot wait: Invalid argument" ]
+	smith_ended a
+	[ "$STATUS" -eq 71 ]
+}
+
 @test "signals do not make it drop the lock" {
 	server
 	smith a --ttl=6 "$URL/L"

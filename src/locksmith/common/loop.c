@@ -38,8 +38,10 @@ void loop_turn(struct pollfd *fds, nfds_t count, int64_t until)
 
 	if (count > 0)
 		memcpy(all, fds, count * sizeof *fds);
-	if (poll(all, count + 2, milliseconds) < 0)
-		memset(all, 0, sizeof all); /* EINTR: nothing is ready */
+	if (poll(all, count + 2, milliseconds) < 0) {
+		protocol_poll_failed();
+		memset(all, 0, sizeof all); /* nothing is ready */
+	}
 	for (nfds_t i = 0; i < count; i++)
 		fds[i].revents = all[i].revents;
 	protocol_pump();

@@ -96,9 +96,29 @@ void protocol_end(void)
 
 	say_unsaid();
 	while (unsaid.used > 0) {
-		poll(&out, 1, -1);
+		if (poll(&out, 1, -1) < 0)
+			protocol_poll_failed();
 		say_unsaid();
 	}
+}
+
+void protocol_poll_failed(void)
+{
+	char line[128];
+	int length, errnum = errno;
+
+	if (errnum == EINTR)
+		return;
+	/* say() would poll before it writes. */
+	if (protocol_started())
+		length =
+		    snprintf(line, sizeof line, SAYS_LOST " cannot wait: %s\n", strerror(errnum));
+	else
+		length = snprintf(line, sizeof line, SAYS_ERR " %d cannot wait: %s\n", EXIT_SYSTEM,
+		    strerror(errnum));
+	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
+		length = 0; /* the reader has gone */
+	_exit(EXIT_SYSTEM);
 }
 
 void say(const char *format, ...)
@@ -188,17 +208,23 @@ void protocol_pump(void)
 	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
 	char bytes[READ_BYTES];
 	ssize_t got;
+	int ready = 1;
 
 	say_unsaid();
 	/* Of an input without end, such as /dev/zero, there is always more: the lease, and the end
 	 * of the wait, come first. */
-	for (int reads = 0; reads < READS_MOST && !input.ended && poll(&in, 1, 0) == 1; reads++) {
+	for (int reads = 0; reads < READS_MOST && !input.ended; reads++) {
+		ready = poll(&in, 1, 0);
+		if (ready != 1)
+			break;
 		got = read(STDIN_FILENO, bytes, sizeof bytes);
 		if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
 			input_over();
 		for (ssize_t i = 0; i < got; i++)
 			input_byte(bytes[i]);
 	}
+	if (ready < 0)
+		protocol_poll_failed();
 }
 
 bool protocol_started(void)

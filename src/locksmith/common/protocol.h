@@ -26,6 +26,10 @@ int protocol_fd(void);
 /* Read and handle semlock's lines, without blocking. */
 void protocol_pump(void);
 
+/* poll(2) has failed.  Returns if a signal has interrupted it.  Otherwise it would fail again, and
+ * nothing be heard: says so, and ends the process; the lock lapses. */
+void protocol_poll_failed(void);
+
 /* True after START: the command runs, and the lock is to be renewed.  Before, semlock may stand
  * still, and nothing is held for it beyond one lease. */
 bool protocol_started(void);
