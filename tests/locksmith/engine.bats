@@ -384,3 +384,13 @@ refused_soon() {
 	expect_status 76 "$SEMLOCK" odd://h/l sleep 100
 	[[ $err == *"the lock is lost: the lease could not be renewed in time; stopping the command"* ]] || complain "$err"
 }
+
+@test "--who: a helper that neither answers nor ends is ended" {
+	engine odd <<-'END'
+		echo LOCKSMITH 2
+		echo $$ >pid
+		exec sleep 1000
+	END
+	SEMLOCK_CRASH=server.who:fail=5 refused 69 "did not answer in time" "$CRASHABLE_SEMLOCK" --who odd://h/l
+	gone "$(cat pid)"
+}

@@ -16,6 +16,7 @@
 #include "methods/server/lease.h"
 #include "methods/server/locksmith.h"
 #include "methods/server/server.h"
+#include "sys/crash_points.h"
 #include "sys/signals.h"
 
 /* Beyond the end of -w, semlock waits GRACE for the helper's message, which takes some milliseconds
@@ -23,6 +24,9 @@
  * reach the server.  In ns. */
 #define GRACE SECOND
 #define TRY_LIMIT (14 * SECOND / 5)
+
+/* For all that a helper says to --who.  It gives a silent server up long before. */
+#define WHO_LIMIT (60 * SECOND)
 
 enum { MOST_WORDS = 10 };
 
@@ -402,16 +406,17 @@ static const char *server_stuck_reason(const struct lock *lock)
 int server_ask(const struct lock *lock, server_line hear, void *context, struct error *error)
 {
 	const char *argv[] = {NULL, "--who", "--", lock->spec->name, NULL};
-	const struct deadline never = deadline_never();
+	const struct deadline limit =
+	    deadline_after(FAULT_POINT("server.who") ? SECOND : WHO_LIMIT);
 	struct locksmith helper;
 	const char *line, *text;
 	int result = locksmith_start(&helper, lock->spec->method->name, argv, error);
 	bool started = result == 0, heard = false;
-	int status;
+	int status, got = LINE_END;
 
 	if (started)
-		result = locksmith_greet(&helper, &never, error);
-	while (result == 0 && locksmith_line(&helper, &never, &line) == LINE_READ) {
+		result = locksmith_greet(&helper, &limit, error);
+	while (result == 0 && (got = locksmith_line(&helper, &limit, &line)) == LINE_READ) {
 		if ((text = text_after_word(line, SAYS_ERR)) != NULL)
 			result = locksmith_refused(text, error);
 		else if (text_after_word(line, SAYS_WHO) != NULL) {
@@ -420,6 +425,11 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 		} else
 			result = locksmith_unknown(&helper, line, error);
 	}
+	if (got == LINE_LATE)
+		result = locksmith_silent(&helper, got, error);
+	/* It holds nothing, and would perhaps not end by itself. */
+	if (started && result != 0)
+		kill(helper.pid, SIGKILL);
 	status = locksmith_forget(&helper, true);
 	/* The answer of a helper that failed silently may be incomplete, and must not make a lock
 	 * look free. */
