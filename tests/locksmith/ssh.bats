@@ -279,6 +279,15 @@ far_end() {
 	[ -e ran ] && [ ! -e never ]
 }
 
+@test "the ssh helper does not search PYTHONPATH for modules" {
+	ssh_server
+	mkdir modules
+	for module in shlex socket re semlock_locksmith; do echo "open('$PWD/obeyed', 'w')" >modules/$module.py; done
+	cp modules/*.py .
+	PYTHONPATH=$PWD/modules PYTHONHOME=/none expect_status 0 "$SEMLOCK" "$URL" true
+	[ ! -e obeyed ]
+}
+
 @test "the user's RemoteCommand, StdinNull and SessionType do no harm" {
 	ssh_server
 	printf 'Host *\n\tRemoteCommand touch wrong\n\tStdinNull yes\n\tSessionType none\n' >config

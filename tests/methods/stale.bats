@@ -267,7 +267,7 @@ child() {
 
 # The clock was wrong when the lock was taken: its date tells no age, and a waiter counts by its own clock.
 @test "a lock dated in the future is stale when a waiter has seen no sign" {
-	for method in excl link mkdir rename; do
+	for method in excl link mkdir rename symlink; do
 		name=l
 		[ $method != rename ] || name=l.held
 		elsewhere $method
