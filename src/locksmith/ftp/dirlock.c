@@ -22,16 +22,15 @@ const char *dirlock_path(const struct dirlock *lock, const char *name, char path
 	return path;
 }
 
-/* The next requests are given up when no answer is of use any more.  They leave nothing on the
- * server, or our sign, for a lease. */
+/* The next requests may be given up once the look's time is over: at worst they leave our sign,
+ * which expires after a lease. */
 static void may_give_up(struct dirlock *lock)
 {
 	lock->remote.until = later(lock->options->answer_by, clock_boottime() + 2 * SECOND);
 }
 
-/* The next requests have the time of any other.  A directory that is made or emptied after we
- * have given up would be in the way until --stale; one that is removed then could be another
- * client's. */
+/* The next requests get the usual time.  Given up too early, they could leave an empty directory,
+ * which blocks the lock until --stale, or remove one that another client has made since. */
 static void must_know(struct dirlock *lock)
 {
 	lock->remote.until = NEVER;
@@ -208,7 +207,7 @@ static enum step lock_missed(struct dirlock *lock, const char *refusal)
 	reply = probe_beside(lock, NULL);
 	if (reply == REPLY_DONE && lock->misses < MISSES_MOST)
 		return STEP_BACK;
-	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
+	if (!reply_is_answer(reply))
 		return no_answer(reply);
 	reply = remote->ops->enter(remote, lock->parent);
 	error_plain(&remote->error, ERROR_CREATE,
@@ -255,7 +254,7 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 		    "note=something else of this name is in the way");
 		return STEP_WAIT;
 	}
-	if (reply != REPLY_DONE && reply != REPLY_REFUSED)
+	if (!reply_is_answer(reply))
 		return no_answer(reply);
 	return lock_missed(lock, refusal);
 }
@@ -332,7 +331,7 @@ static enum step lock_refused(struct dirlock *lock)
 	memcpy(refusal, lock->remote.text, sizeof refusal);
 	may_give_up(lock);
 	reply = dirlock_look(lock);
-	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL)
+	if (!reply_is_answer(reply))
 		return no_answer(reply);
 	if (reply == REPLY_REFUSED || listing_empty(&lock->listing)) {
 		enum step step = absent_or_bare(lock, reply, refusal);
@@ -373,7 +372,7 @@ static enum step alone(struct dirlock *lock, int64_t began)
 			lock->unseen = seen || reply != REPLY_DONE ? 0 : lock->unseen + 1;
 			lock->left = true;
 			/* A silent server would not remove it now either. */
-			if (reply != REPLY_DONE && reply != REPLY_REFUSED)
+			if (!reply_is_answer(reply))
 				return no_answer(reply);
 			dirlock_give_back(lock);
 			return STEP_BACK;
@@ -396,7 +395,7 @@ static enum step attempt(struct dirlock *lock)
 
 	if (lock->left) {
 		reply = dirlock_give_back(lock);
-		if (reply != REPLY_DONE && reply != REPLY_REFUSED)
+		if (!reply_is_answer(reply))
 			return no_answer(reply);
 	}
 	must_know(lock);

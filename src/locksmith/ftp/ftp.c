@@ -146,8 +146,7 @@ static enum freed look_for_sign(struct dirlock *lock, struct error *error)
 {
 	enum reply reply = dirlock_look(lock);
 
-	if (reply == REPLY_UNKNOWN || reply == REPLY_FATAL ||
-	    listing_find(&lock->listing, lock->mine.name) != NULL)
+	if (!reply_is_answer(reply) || listing_find(&lock->listing, lock->mine.name) != NULL)
 		return FREE_AGAIN;
 	/* A heartbeat whose reply was lost may have renamed it. */
 	next_sign(lock, &lock->mine);
@@ -168,13 +167,13 @@ static bool directory_is_ours(const struct dirlock *lock, const struct turn *tur
 	return freed == FREED || !dirlock_may_be_removed(lock, lock->removing, now);
 }
 
-/* Remove what a try has left.  Nobody waits for this process any more: it takes the time that the
- * removal needs. */
+/* Remove what a try has left.  semlock no longer waits for us, so the removal gets its full
+ * time. */
 static enum freed release_left(struct dirlock *lock, struct error *error)
 {
 	enum reply reply = dirlock_give_back(lock);
 
-	if (reply == REPLY_DONE || reply == REPLY_REFUSED)
+	if (reply_is_answer(reply))
 		return FREED;
 	error_plain(error, ERROR_AWAY, "%s", lock->remote.error.text);
 	return FREE_AGAIN;
@@ -226,7 +225,7 @@ static enum look who(struct turn *turn, struct error *error)
 	if (log_in(lock, error) != 0)
 		return LOOK_FAILED;
 	reply = dirlock_look(lock);
-	if (reply == REPLY_FATAL || reply == REPLY_UNKNOWN) {
+	if (!reply_is_answer(reply)) {
 		*error = lock->remote.error;
 		return LOOK_FAILED;
 	}

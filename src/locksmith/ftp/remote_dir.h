@@ -21,6 +21,12 @@ enum reply {
 	REPLY_FATAL /* no use in trying again: error is filled */
 };
 
+/* Has the server answered, whatever it said? */
+static inline bool reply_is_answer(enum reply reply)
+{
+	return reply == REPLY_DONE || reply == REPLY_REFUSED;
+}
+
 struct remote_dir;
 
 /* All paths are absolute.  A request is given up after ten seconds. */
