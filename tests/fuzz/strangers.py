@@ -27,9 +27,9 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SLOWNESS = float(os.environ.get("SLOWNESS") or 1)
-# Seconds.  The answer is there in three, and to --who in ten; then what may be left on the server is removed.  An FTP
-# helper waits five more for a login, and ten for the answer to a request that makes or removes a directory: given up
-# before, it could leave one that no lease ends.
+# Seconds.  A helper answers within three, to --who within ten, and then removes what it left on the server.  An FTP
+# helper waits five more for a login, and ten for a request to make or remove a directory: if it gave up earlier, it
+# could leave a directory that no lease ends.
 ANSWER = {"--no-wait": 6 * SLOWNESS, "--wait=3": 9 * SLOWNESS, "--who": 12 * SLOWNESS}
 FTP_REQUEST = 10 * SLOWNESS
 LIMIT = 24 * SLOWNESS
@@ -337,8 +337,10 @@ def live(helper, engine, seed):
             lines, errors = out.read(), err.read()
         server.listener.shutdown(socket.SHUT_RDWR)  # ends the thread that accepts
         server.listener.close()
+    allowed = ANSWER[words[2]] + (FTP_REQUEST if engine == "ftp" else 0)
     wrong = [what for what, true in [
-        ("it does not end", late), ("no answer in time", answered > begun + ANSWER[words[2]] + FTP_REQUEST * (engine == "ftp")), ("status %d" % child.returncode, not late and child.returncode not in STATUSES),
+        ("it does not end", late), ("no answer in time", answered > begun + allowed),
+        ("status %d" % child.returncode, not late and child.returncode not in STATUSES),
         ("%d kB" % most, most > MEMORY and not os.environ.get("SANITIZED")), ("internal error", b"internal error" in lines),
         ("standard error: %r" % errors[-500:], b"Traceback" in errors or b"ERROR: " in errors or b"runtime error" in errors),
         ("a line that is none", not all(LINE.fullmatch(one) for one in lines.split(b"\n")[:-1]))] if true]

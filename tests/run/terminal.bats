@@ -81,33 +81,32 @@ each_method() {
 	grep -q "2nd of 2" waiter.out
 }
 
-# time_ends_on_a_stopped_terminal MOMENT METHOD...: -w is over while the terminal is stopped.
-time_ends_on_a_stopped_terminal() {
-	local moment=$1
-	shift
+# ends_on_a_stopped_terminal STATUS SCRIPT MOMENT METHOD...: SCRIPT, for sh, runs semlock with METHOD, and gets STATUS from it
+# while the terminal is stopped.  If it writes "pid", that process gets TERM.
+ends_on_a_stopped_terminal() {
+	local expected=$1 script=$2 moment=$3
+	shift 3
+	rm -f pid
 	hold_lock "$@" || return
-	# shellcheck disable=SC2016 # for that sh
-	on_stopped_terminal "$moment" sh -c '"$SEMLOCK" -w 2 "$@" true; echo $? >status.new; mv status.new status' sh "$@" || return
+	on_stopped_terminal "$moment" sh -c "$script; echo \$? >status.new; mv status.new status" sh "$@" || return
+	if [[ $script == *">pid;"* ]]; then
+		eventually [ -s pid ] || return
+		kill -TERM "$(cat pid)"
+	fi
 	eventually [ -e status ] || return
-	[ "$(cat status)" -eq 1 ] || complain "after '$moment': $(cat status)" || return
+	[ "$(cat status)" -eq "$expected" ] || complain "after '$moment': $(cat status)" || return
 	goes_on 0 && let_go || return
 	rm -f ./holder.*
 }
 
-# term_ends_on_a_stopped_terminal MOMENT METHOD...: TERM comes while the terminal is stopped.
+# shellcheck disable=SC2016 # for that sh
+time_ends_on_a_stopped_terminal() {
+	ends_on_a_stopped_terminal 1 '"$SEMLOCK" -w 2 "$@" true' "$@"
+}
+
+# shellcheck disable=SC2016 # for that sh
 term_ends_on_a_stopped_terminal() {
-	local moment=$1
-	shift
-	hold_lock "$@" || return
-	rm -f pid
-	# shellcheck disable=SC2016 # for that sh
-	on_stopped_terminal "$moment" sh -c '"$SEMLOCK" "$@" true & echo $! >pid; exec 2>sh.err; wait $!; echo $? >status.new; mv status.new status' sh "$@" || return
-	eventually [ -s pid ] || return
-	kill -TERM "$(cat pid)"
-	eventually [ -e status ] || return
-	[ "$(cat status)" -eq 143 ] || complain "after '$moment': $(cat status)" || return
-	goes_on 0 && let_go || return
-	rm -f ./holder.*
+	ends_on_a_stopped_terminal 143 '"$SEMLOCK" "$@" true & echo $! >pid; exec 2>sh.err; wait $!' "$@"
 }
 
 @test "Ctrl-S: -w ends in time" {
