@@ -192,7 +192,7 @@ static int64_t find_predecessor(struct queue *queue, int64_t oldest)
 	return find_highest(queue, oldest, queue->ticket);
 }
 
-/* Find TICKET, which is most often the one that was just KNOWN. */
+/* Find TICKET.  Usually it is KNOWN, which was found a moment ago. */
 static bool find_again(struct queue *queue, int64_t ticket, const struct found *known,
     struct found *found)
 {

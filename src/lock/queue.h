@@ -110,8 +110,8 @@ enum turn {
 enum turn queue_await(struct queue *queue, const struct lock *lock,
     const struct deadline *deadline);
 
-/* The ns until the next look: a second for each ticket before ours, 100 at most.  So only the second
- * in line looks once a second, and a long queue costs next to nothing. */
+/* The ns until the next look: a second for each ticket before ours, 100 at most.  So only the
+ * second in line looks once a second, and a long queue costs next to nothing. */
 int64_t queue_pause(struct queue *queue);
 
 /* Give the ticket up: it is the next waiter's turn.  The last process to leave removes the queue

@@ -86,9 +86,8 @@ static timer_t timer;
 static volatile sig_atomic_t ticking;
 static volatile sig_atomic_t pause_ms;
 
-/* The signal may come between wakeup_set() and the call that is to be interrupted: another follows
- * so soon.  Not sooner: mostly the call was interrupted, and its caller is looking at what it has
- * missed. */
+/* The signal may arrive before the call it should interrupt; then the next one, after this time,
+ * does.  A shorter time would interrupt what most callers do after a timely signal. */
 #define FIRST_PAUSE_MS 4
 static struct sigaction old_action;
 static sigset_t old_mask;

@@ -96,8 +96,9 @@ void protocol_end(void)
 
 	say_unsaid();
 	while (unsaid.used > 0) {
-		if (poll(&out, 1, -1) < 0)
-			protocol_poll_failed();
+		/* The last line may be FREE: nothing else is reported after it. */
+		if (poll(&out, 1, -1) < 0 && errno != EINTR)
+			return;
 		say_unsaid();
 	}
 }
@@ -116,8 +117,8 @@ void protocol_poll_failed(void)
 	else
 		length = snprintf(line, sizeof line, SAYS_ERR " %d cannot wait: %s\n", EXIT_SYSTEM,
 		    strerror(errnum));
-	if (write(STDOUT_FILENO, line, (size_t)length) < 0)
-		length = 0; /* the reader has gone */
+	while (write(STDOUT_FILENO, line, (size_t)length) < 0 && errno == EINTR)
+		;
 	_exit(EXIT_SYSTEM);
 }
 

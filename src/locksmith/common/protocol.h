@@ -26,8 +26,8 @@ int protocol_fd(void);
 /* Read and handle semlock's lines, without blocking. */
 void protocol_pump(void);
 
-/* poll(2) has failed.  Returns if a signal has interrupted it.  Otherwise it would fail again, and
- * nothing be heard: says so, and ends the process; the lock lapses. */
+/* Call this when poll(2) fails.  Returns if a signal interrupted it.  Any other error would recur,
+ * and semlock would not be heard: reports it and exits.  The lock expires. */
 void protocol_poll_failed(void);
 
 /* True after START: the command runs, and the lock is to be renewed.  Before, semlock may stand

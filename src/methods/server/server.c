@@ -25,7 +25,7 @@
 #define GRACE SECOND
 #define TRY_LIMIT (14 * SECOND / 5)
 
-/* For all that a helper says to --who.  It gives a silent server up long before. */
+/* How long a helper may take to answer --who.  Each has a shorter limit for a silent server. */
 #define WHO_LIMIT (60 * SECOND)
 
 enum { MOST_WORDS = 10 };
@@ -427,7 +427,7 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 	}
 	if (got == LINE_LATE)
 		result = locksmith_silent(&helper, got, error);
-	/* It holds nothing, and would perhaps not end by itself. */
+	/* It holds no lock, and may never exit. */
 	if (started && result != 0)
 		kill(helper.pid, SIGKILL);
 	status = locksmith_forget(&helper, true);
