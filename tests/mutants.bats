@@ -45,6 +45,15 @@ sample() {
 	[ "$(cat found)" = 'sample.c:4: puts("a == 3 && b"); -> ;' ] || complain "$(cat found)"
 }
 
+@test "a directory stands for all files in C below it" {
+	mkdir -p d/e
+	echo 'int a = f(1 + 2);' >d/a.c
+	echo 'int b = f(3 - 4);' >d/e/b.c
+	echo 'int c = f(5 * 6);' >d/c.h
+	"$SOURCE/tests/mutants" --list . d | grep -o '^[^:]*' | sort -u >found
+	[ "$(cat found)" = $'d/a.c\nd/e/b.c' ] || complain "$(cat found)"
+}
+
 @test "a sample is as large as was asked for, and the same for the same seed" {
 	sample <"$SOURCE/src/lock/queue.c"
 	[ "$(changes --sample=7 --seed=1 | wc -l)" -eq 7 ]
