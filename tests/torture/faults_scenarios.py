@@ -54,6 +54,10 @@ class Scenario:
             limits.append(float(self.args[self.args.index("--run-timeout") + 1]))
         if "--replace" in self.args:
             limits.append(2)  # a holder that is not seen is looked for time and again
+        if "--keep-place" in self.args:
+            limits[-1] += 2  # front.c: GRACE, as long as it is not known that the lock is busy
+        if self.then == "PID ends" or self.name.endswith("PID, ends"):
+            limits.append(1)  # without pidfds the end of PID is looked for once a second
         return max(limits)
 
     def always(self):
