@@ -201,7 +201,7 @@ static enum phase try_first(struct taking *taking, struct error *error)
 	    .supersedes = wait->supersede,
 	};
 	taking->joined = false;
-	taking->checks = 0;
+	taking->looks = 0;
 	taking->sleepers = 0;
 
 	queue_open(&taking->queue, lock);
@@ -353,15 +353,15 @@ static enum outcome take_deserted(struct taking *taking, struct error *error)
 	return outcome;
 }
 
-static enum phase check_deserted(struct taking *taking, struct error *error)
+static enum phase look_from_line(struct taking *taking, struct error *error)
 {
 	enum outcome outcome = take_deserted(taking, error);
 
 	if (outcome != BUSY)
 		return end_with(taking, outcome);
-	taking->checks++;
+	taking->looks++;
 	/* a replacer before us makes no progress: have the holder stopped ourselves */
-	if (taking->checks >= 2 && taking->wait->preempt == PREEMPT_REPLACE)
+	if (taking->looks >= 2 && taking->wait->preempt == PREEMPT_REPLACE)
 		return PHASE_HEAD;
 	return PHASE_LINE;
 }
@@ -374,7 +374,7 @@ static enum phase stand_in_line(struct taking *taking, struct error *error)
 	case TURN_SUPERSEDED:
 		return give_way(taking, false);
 	case TURN_LOOK:
-		return check_deserted(taking, error);
+		return look_from_line(taking, error);
 	case TURN_OURS:
 		CRASH_POINT("lock.head");
 		return PHASE_HEAD;

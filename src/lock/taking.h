@@ -75,7 +75,7 @@ struct taking {
 	struct queue queue; /* LOCK's */
 	bool joined;        /* we have a ticket ... */
 	bool skips;         /* ... which only keeps later waiters behind us */
-	int checks;         /* looks in PHASE_LINE: is LOCK deserted? */
+	int looks;          /* in PHASE_LINE: is LOCK deserted? */
 	unsigned sleepers;  /* how many of them in a row found a process asleep in front of it */
 };
 

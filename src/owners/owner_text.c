@@ -221,14 +221,26 @@ bool owner_text(const struct owners *found, const struct owner_room *room, char 
 	return true;
 }
 
+bool owner_find_hold(const struct owner *owner, char id[HOLD_ID_SIZE], uid_t *user)
+{
+	const pid_t pid = owner->waits ? owner->process.pid : owner->supervisor;
+	struct process semlock = owner->process;
+
+	if (owner->host[0] != '\0' || pid <= 0)
+		return false;
+	if (!owner->waits && !process_read(pid, &semlock))
+		return false;
+	if (user != NULL)
+		*user = semlock.user;
+	return hold_id_find(&semlock, id);
+}
+
 /* The ID of the hold by which OWNER has the lock, if this process may end it. */
 static bool find_ours_to_release(const struct owner *owner, char id[HOLD_ID_SIZE])
 {
-	struct process semlock;
+	uid_t user;
 
-	return owner->host[0] == '\0' && owner->supervisor > 0 &&
-	       process_read(owner->supervisor, &semlock) &&
-	       (geteuid() == 0 || semlock.user == geteuid()) && hold_id_find(&semlock, id);
+	return owner_find_hold(owner, id, &user) && (geteuid() == 0 || user == geteuid());
 }
 
 void way_out_text(const struct owners *found, const struct lock *lock, char *text, size_t size)

@@ -10,6 +10,7 @@
 
 #include "lock/lock.h"
 #include "methods/file/owner_record.h"
+#include "owners/hold_id.h"
 #include "report/text.h"
 #include "sys/open_fds.h"
 #include "sys/process.h"
@@ -262,6 +263,11 @@ enum { WAY_OUT = PATH_MAX + 128 }; /* room for way_out_text() */
  * command that ends a hold in the background, if this user may; else the one that says more.  It
  * begins with a semicolon; "" for a caller's descriptor. */
 void way_out_text(const struct owners *found, const struct lock *lock, char *text, size_t size);
+
+/* Find the hold in the background by which OWNER holds a lock of this machine, or the place in which
+ * it waits: its ID, and the user of its semlock into USER, unless that is NULL.  Returns false if
+ * OWNER holds or waits in another way, or cannot be seen. */
+bool owner_find_hold(const struct owner *owner, char id[HOLD_ID_SIZE], uid_t *user);
 
 /* The process for which HOLDER, a placeholder of semlock --hold, says that it holds the lock; 1:
  * one that is not known, or for which another user's process may not speak; 0: HOLDER is none. */

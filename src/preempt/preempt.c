@@ -133,13 +133,12 @@ static int signal_holder(struct preemption *state, pid_t pid, pid_t supervisor, 
 static int refuse_placeholder(struct preemption *state, const struct owner *holder)
 {
 	pid_t pid = owner_caller_of_hold(holder);
-	struct process caller, supervisor;
+	struct process caller;
 	char command[80], id[HOLD_ID_SIZE], label[sizeof state->error->text];
 
 	if (pid == 0)
 		return 0;
-	if (holder->supervisor > 0 && process_read(holder->supervisor, &supervisor) &&
-	    hold_id_find(&supervisor, id)) {
+	if (owner_find_hold(holder, id, NULL)) {
 		text_for_shell(label, sizeof label, state->request->label);
 		snprintf(command, sizeof command, "process %ld", (long)pid);
 		return error_plain(state->error, ERROR_UNAVAILABLE,

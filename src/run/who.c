@@ -242,19 +242,6 @@ static void add_directory(const struct owner *owner, const char *here, size_t co
 	snprintf(text + used, size - used, "  in %s%s", end > whole ? "..." : "", end);
 }
 
-/* The ID of the hold in the background by which OWNER holds the lock, or of the place in which it
- * waits.  Returns false if it does so in another way. */
-static bool find_id(const struct owner *owner, char id[HOLD_ID_SIZE])
-{
-	struct process semlock = owner->process;
-
-	if (owner->host[0] != '\0' || semlock.pid <= 0 ||
-	    (!owner->waits &&
-		(owner->supervisor <= 0 || !process_read(owner->supervisor, &semlock))))
-		return false;
-	return hold_id_find(&semlock, id);
-}
-
 static void print_row(const char *label, const struct owner *owner, size_t turn,
     const struct table *table)
 {
@@ -286,7 +273,7 @@ static void print_row(const char *label, const struct owner *owner, size_t turn,
 		[SINCE] = since,
 		[AGE] = age},
 	    command);
-	if (find_id(owner, id)) {
+	if (owner_find_hold(owner, id, NULL)) {
 		text_for_shell(quoted, sizeof quoted, label);
 		print_line("     in the background: semlock --release=%s %s", id, quoted);
 	}
@@ -415,7 +402,7 @@ static void json_owner(const struct owner *owner)
 	printf("{");
 	json_number(stdout, "pid", process->pid, process->pid != 0);
 	json_number(stdout, "watcher", owner->supervisor, owner->supervisor != 0);
-	json_text(stdout, "id", find_id(owner, id) ? id : NULL);
+	json_text(stdout, "id", owner_find_hold(owner, id, NULL) ? id : NULL);
 	json_text(stdout, "note", owner->note[0] == '\0' ? NULL : owner->note);
 	json_number(stdout, "taker", owner->taker, owner->taker != 0);
 	json_number(stdout, "uid", (long long)process->user,
