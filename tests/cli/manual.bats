@@ -433,6 +433,14 @@ shown() {
 	[ "$(cat count)" -le 21000 ] || complain "$(cat count) words"
 }
 
+@test "no word is hyphenated at a line's end: what a page shows can be copied" {
+	command -v groff >/dev/null || skip "no groff is here"
+	for page in $PAGES; do
+		GROFF_NO_SGR=1 groff -t -man -Tutf8 -rLL=60n "$page" | grep '‐$' >hyphenated || continue
+		complain "$page: $(head -3 hyphenated)"
+	done
+}
+
 # The words that an asker types, and the page whose NAME has to have them.
 @test "apropos finds the right page for cron, mutex, lease, PgBouncer, ..." {
 	command -v mapropos >/dev/null && command -v makewhatis >/dev/null || skip "no apropos of mandoc on this machine"
