@@ -156,6 +156,23 @@ connected() {
 	done
 }
 
+@test "a call after one that was killed while it released is told of that one" {
+	[ -x "$CRASHABLE_SEMLOCK" ] || skip "needs $CRASHABLE_SEMLOCK"
+	local calls
+	expect_status 0 env SEMLOCK_CRASH=symlink.release:stop "$CRASHABLE_SEMLOCK" -m symlink --hold="$owner" --detach l
+	id=${out#OK id=}
+	calls=$(grep -c "@semlock-hold-$id\$" /proc/net/unix)
+	start killed "$SEMLOCK" -m symlink --release="$id" l
+	"$PROBE" state "$(holder)" T
+	kill -KILL "${PID[killed]}"
+	eventually eval '! connected $calls'
+	start later "$SEMLOCK" -m symlink --release="$id" l
+	eventually connected "$calls"
+	kill -CONT "$(holder)"
+	ended later 76
+	grep -q "this hold has ended: another call has released it" later.err || complain "$(cat later.err)"
+}
+
 # ---- another user's process ----
 
 # As another user: listen on the name of the hold $1, or of this process with the digits $1 in its ID, which is printed.
