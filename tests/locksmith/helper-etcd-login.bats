@@ -102,9 +102,9 @@ auth_enabled() {
 @test "users enabled, no login: keepalives hold, and a waiter hears why" {
 	local wants="the server wants a login: set ETCDCTL_USER=USER:PASSWORD, or SEMLOCK_USER and SEMLOCK_PASSWORD"
 	etcd_single
-	smith a --ttl=3 "etcd://$ETCD/L"
+	smith a --ttl=$((3 * PACE)) "etcd://$ETCD/L"
 	expect a OK
-	smith b --ttl=3 "etcd://$ETCD/L"
+	smith b --ttl=$((3 * PACE)) "etcd://$ETCD/L"
 	expect b WAIT
 	auth_enabled
 	if keepalive_granted; then

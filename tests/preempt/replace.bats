@@ -822,10 +822,10 @@ unproven() {
 	began=$(date +%s%N)
 	hold_lock l
 	for i in 1 2 3; do queue_as waiter$i l; done
-	seconds=$((($(date +%s%N) - began) / 1000000000))
+	age=$((($(date +%s%N) - began) / 1000000)) # in ms; the holder is younger
 	began=$(date +%s%N)
-	expect_status 0 "$SEMLOCK" -v --replace --older=$((seconds + 1)).7 l sh -c 'echo in >>order'
-	[ $((($(date +%s%N) - began) / 1000000)) -ge 500 ]
+	expect_status 0 "$SEMLOCK" -v --replace --older=$((age + 1000 * SLOWNESS))ms l sh -c 'echo in >>order'
+	[ $((($(date +%s%N) - began) / 1000000)) -ge $((500 * SLOWNESS)) ]
 	ended holder 143
 	[[ $err == *"process ${COMMAND[holder]} is left alone until it has held the lock for "*"stopped process"* ]] || complain "$err"
 	ready waiter1
