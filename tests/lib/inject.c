@@ -4,14 +4,15 @@
  *	inject first|all|until-exec CALL=ERROR[@N[+]]|CALL+MS... -- COMMAND [ARGUMENT...]
  *
  * CALL and ERROR are numbers; CALL may be fork, vfork or clone, too.  In each process the N-th CALL
- *since COMMAND was executed fails with ERROR, and is not made; with "+" so do all after it; without
- *@N, every one does.  CALL+MS: every CALL is made MS milliseconds later than asked for. first in
- *COMMAND's own process alone all         in COMMAND's process and in all that descend from it
+ * since COMMAND was executed fails with ERROR, and is not made; with "+" so do all after it; without
+ * @N, every one does.  CALL+MS: every CALL is made MS milliseconds later than asked for.
+ *	first       in COMMAND's own process alone
+ *	all         in COMMAND's process and in all that descend from it
  *	until-exec  likewise, up to the moment at which a process executes another program
  * With all and until-exec, ends when the last of these processes has ended.  Ends as COMMAND did.
  *
  * It is a seccomp filter that notifies this process of those calls alone (Linux 5.9): strace(1)
- *stops a process at each call, which takes twice the time of the call and all else. */
+ * stops a process at each call, which takes twice the time of the call and all else. */
 #include <config.h>
 #include <errno.h>
 #include <poll.h>
