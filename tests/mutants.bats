@@ -70,3 +70,10 @@ sample() {
 		done <"$BATS_TEST_TMPDIR/found"
 	done
 }
+
+@test "--again tries what survived, and no other change" {
+	sample <"$SOURCE/src/lock/queue.c"
+	changes --sample=3 --seed=1 >tried
+	{ sed -n 1p tried; echo "    noticed by tests/lock/queue.bats 1 a name (3 s)"; sed -n 2p tried; echo "    SURVIVED (3 s)"; } >output
+	[ "$(changes --sample=3 --seed=1 --again=output)" = "$(sed -n 2p tried)" ]
+}
