@@ -13,12 +13,12 @@ old() {
 elsewhere() {
 	local record="4711
 semlock/1 $1
-start=5 boot=00000000-0000-0000-0000-000000000000 pidns=1 flock=1
+start=5 boot=00000000-0000-0000-0000-000000000000 pidns=1 flock=1 semlock=4710
 host=elsewhere machine=another since=1 uid=0"
 	rm -rf l l.held
 	case $1 in
 	mkdir) mkdir l && echo "$record" >l/pid ;;
-	symlink) ln -s "4711:5:00000000-0000-0000-0000-000000000000:1@elsewhere" l ;;
+	symlink) ln -s "4711:5:00000000-0000-0000-0000-000000000000:1:4710@elsewhere" l ;;
 	rename) echo "$record" >l.held ;;
 	*) echo "$record" >l ;;
 	esac

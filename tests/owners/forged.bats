@@ -23,7 +23,7 @@ forge() {
 		sed -e "1s/.*/$2/" -e "2s/excl/$1/" -e "s/^start=[0-9]*/start=$start/" -e 's/flock=1/flock=0/' >record
 	case $1 in
 	mkdir) mkdir pub/l && cp record pub/l/pid && echo pub/l ;;
-	symlink) ln -s "$2:$start:${boot:0:13}:$pidns@$(uname -n)" pub/l && echo pub/l ;;
+	symlink) ln -s "$2:$start:${boot:0:13}:$pidns:$(sed -n 's/.* semlock=//p' record)@$(uname -n)" pub/l && echo pub/l ;;
 	rename) cp record pub/l.held && echo pub/l.held ;;
 	link) echo "$2" >pub/l && echo pub/l ;;
 	*) cp record pub/l && echo pub/l ;;

@@ -283,7 +283,7 @@ processor_time() {
 		import os, sys
 		boot, pidns = open("/proc/sys/kernel/random/boot_id").read()[:13], os.stat("/proc/self/ns/pid").st_ino
 		for i in range(20000):
-		    os.symlink(f"1:1:{boot}:{pidns}@{os.uname().nodename}", f"{sys.argv[1]}/{i}")
+		    os.symlink(f"1:1:{boot}:{pidns}:1@{os.uname().nodename}", f"{sys.argv[1]}/{i}")
 	END
 	mkfifo hostile.up
 	chmod 666 hostile.up

@@ -32,8 +32,6 @@
 
 /* No word after the PID is a bare number: kill $(cat FILE) signals the holder alone. */
 #define MAGIC "semlock/1 "
-/* As it was before version 1.0. */
-#define OLD_MAGIC "semlock 1 "
 
 /* ---- this system ---- */
 
@@ -186,10 +184,10 @@ static enum record_kind read_full(struct record *record, const char *text)
 	    !find_word(text, "host", record->host, sizeof record->host) ||
 	    !find_word(text, "machine", record->machine, sizeof record->machine) ||
 	    !find_number(text, "since", &since) || !find_number(text, "uid", &uid) ||
-	    text[strlen(text) - 1] != '\n' || since > INT64_MAX / SECOND || uid > (uid_t)-1)
+	    !find_number(text, "semlock", &semlock) || text[strlen(text) - 1] != '\n' ||
+	    since > INT64_MAX / SECOND || uid > (uid_t)-1)
 		return RECORD_JUNK;
-	if (find_number(text, "semlock", &semlock)) /* older records have none */
-		set_pid(&record->semlock, (int64_t)semlock);
+	set_pid(&record->semlock, (int64_t)semlock);
 	record->flocked = flocked == 1;
 	record->since = (int64_t)since;
 	record->uid = (uid_t)uid;
@@ -227,8 +225,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	if (*p != '\n')
 		return is_line_of_words(text, p) ? RECORD_PID : RECORD_JUNK;
 	second = p + 1;
-	if (strncmp(second, MAGIC, strlen(MAGIC)) == 0 ||
-	    strncmp(second, OLD_MAGIC, strlen(OLD_MAGIC)) == 0)
+	if (strncmp(second, MAGIC, strlen(MAGIC)) == 0)
 		return read_full(record, second);
 	end = second + strcspn(second, "\r\n");
 	if (end > second && !set_word(record->host, HOST_SIZE, second, (size_t)(end - second)))
@@ -236,12 +233,11 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	return RECORD_PID;
 }
 
-/* Read the ":12344" before the host, which older records do not have. */
+/* Read the ":12344" before the host. */
 static bool read_semlock(struct record *record, const char **text)
 {
-	if (**text != ':')
-		return true;
-	++*text;
+	if (*(*text)++ != ':')
+		return false;
 	return set_pid(&record->semlock, parse_number(text)) && record->semlock > 0;
 }
 
@@ -329,15 +325,9 @@ size_t record_write(const struct record *record, const char *method, char text[R
 
 size_t record_write_line(const struct record *record, char text[RECORD_LONGEST])
 {
-	char semlock[24] = "";
-	int length;
-
-	if (record->semlock > 0)
-		snprintf(semlock, sizeof semlock, ":%ld", (long)record->semlock);
-	length = snprintf(text, RECORD_LONGEST, "%ld:%llu:%.*s:%llu%s@%s", (long)record->pid,
-	    (unsigned long long)record->start, BOOT_SHORT, record->boot,
-	    (unsigned long long)record->pidns, semlock, record->host);
-	return (size_t)length;
+	return (size_t)snprintf(text, RECORD_LONGEST, "%ld:%llu:%.*s:%llu:%ld@%s",
+	    (long)record->pid, (unsigned long long)record->start, BOOT_SHORT, record->boot,
+	    (unsigned long long)record->pidns, (long)record->semlock, record->host);
 }
 
 void record_describe(struct record *record, pid_t pid)
