@@ -312,7 +312,7 @@ def judge_for_ever(scenario, room, status, call, took, used):
     """Yields the broken conditions where the call CALL has failed for ever.  TOOK, USED: seconds by the clock, and of
     processor time."""
     ran, said = room.read("ran"), room.read("said")
-    if status is None or took > scenario.limit(LONG) + SLACK:
+    if status is None or took > scenario.limit(LONG, call) + SLACK:
         yield f"it took {took:.1f} s"
     if used > took / 10 + START:
         yield f"it used {used:.1f} s of processor time in {took:.1f} s"

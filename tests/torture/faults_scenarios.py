@@ -45,8 +45,9 @@ class Scenario:
             command = ["sh", "-c", '"$@"; >lasts; exec sleep 1000', "-"] + command
         return [semlock, "-m", self.method, *(word.format(**known) for word in self.args), "lock", *command]
 
-    def limit(self, waiting):
-        """The seconds that a run takes at most by its own doing: WAITING until it gets the lock, where it waits."""
+    def limit(self, waiting, fails=None):
+        """The seconds that a run takes at most by its own doing: WAITING until it gets the lock, where it waits; FAILS:
+        the call that fails for ever."""
         limits = [waiting if self.before == "wait" else 0]
         if "-w" in self.args:
             limits.append(float(self.args[self.args.index("-w") + 1]))
@@ -54,11 +55,15 @@ class Scenario:
             limits.append(float(self.args[self.args.index("--run-timeout") + 1]))
         if "--replace" in self.args:
             limits.append(2)  # a holder that is not seen is looked for time and again
-        if "--keep-place" in self.args:
-            limits[-1] += 2  # front.c: GRACE, as long as it is not known that the lock is busy
-        if self.then == "PID ends" or self.name.endswith("PID, ends"):
-            limits.append(1)  # without pidfds the end of PID is looked for once a second
-        return max(limits)
+        return max(limits) + self.later(fails)
+
+    def later(self, fails):
+        """The seconds by which a run ends later where the call FAILS fails for ever."""
+        if fails == "pidfd_open" and (self.then == "PID ends" or self.name.endswith("PID, ends")):
+            return 1  # without pidfds the end of PID is looked for once a second
+        if fails in ("write", "sendmsg") and "--keep-place" in self.args:
+            return 2  # front.c: GRACE, as long as the keeper cannot say that the lock is busy
+        return 0
 
     def always(self):
         """strace's options that make the file system unknown to semlock, as those of a network are."""
