@@ -264,9 +264,9 @@ enum { WAY_OUT = PATH_MAX + 128 }; /* room for way_out_text() */
  * begins with a semicolon; "" for a caller's descriptor. */
 void way_out_text(const struct owners *found, const struct lock *lock, char *text, size_t size);
 
-/* Find the hold in the background by which OWNER holds a lock of this machine, or the place in which
- * it waits: its ID, and the user of its semlock into USER, unless that is NULL.  Returns false if
- * OWNER holds or waits in another way, or cannot be seen. */
+/* Find the hold in the background by which OWNER holds a lock of this machine, or the place in
+ * which it waits: its ID, and the user of its semlock into USER, unless that is NULL.  Returns
+ * false if OWNER holds or waits in another way, or cannot be seen. */
 bool owner_find_hold(const struct owner *owner, char id[HOLD_ID_SIZE], uid_t *user);
 
 /* The process for which HOLDER, a placeholder of semlock --hold, says that it holds the lock; 1:

@@ -3,9 +3,9 @@
  *
  *	inject first|all|until-exec CALL=ERROR[@N[+]]|CALL+MS... -- COMMAND [ARGUMENT...]
  *
- * CALL and ERROR are numbers; CALL may be fork, vfork or clone, too.  In each process the N-th CALL
- * since COMMAND was executed fails with ERROR, and is not made; with "+" so do all after it; without
- * @N, every one does.  CALL+MS: every CALL is made MS milliseconds later than asked for.
+ * CALL and ERROR are numbers; CALL may be fork, vfork or clone, too.  In each process the N-th
+ * CALL since COMMAND was executed fails with ERROR, and is not made; with "+" so do all after it;
+ * without @N, every one does.  CALL+MS: every CALL is made MS milliseconds later than asked for.
  *	first       in COMMAND's own process alone
  *	all         in COMMAND's process and in all that descend from it
  *	until-exec  likewise, up to the moment at which a process executes another program
