@@ -157,7 +157,7 @@ repository() {
 	holding make
 	in_turn "$command"
 	hold_lock build.lock
-	expect_status 75 sh -c "${command/9m/.1}"
+	expect_status 75 sh -c "${command/-w 9m/-w .1}"
 	sh -c "$(grep -o '"semlock --who[^"]*"' words | tr -d '"')" >said || true
 	grep -q "^held  *${COMMAND[holder]} " said || complain "$(cat said)"
 	let_go
@@ -336,7 +336,7 @@ engine() {
 
 reaches_its_limit() {
 	rm -f late.*
-	begin late "${job/1h/${room}e-3}" || return
+	begin late "${job/ 1h / ${room}e-3 }" || return
 	ready late || return
 	ended late 137 || return
 	"$PROBE" gone "${COMMAND[late]}"

@@ -97,12 +97,12 @@ export PROBE
 	build=$(recipe 'AGENTS ON ONE MACHINE' 1)
 	holding make
 	in_turn "$build"
-	begin hung "${build/2h/1}"
+	begin hung "${build/=2h/=1}"
 	ready hung
 	begin next "$build"
 	ended hung 124
 	ready next
-	expect_status 75 sh -c "${build/1h/.1}"
+	expect_status 75 sh -c "${build/-w 1h/-w .1}"
 	expect_status 0 sh -c "$(recipe 'AGENTS ON ONE MACHINE' 5)"
 	[[ $out == *"held"*"${COMMAND[next]} "*"longest waits"*"build.lock"*timeout* ]] || complain "$out"
 	let_go next
@@ -133,7 +133,7 @@ export PROBE
 	holding make
 	for kind in agent agent-no-unix; do
 		fifos hung
-		NAME=hung start hung "$inside" $kind sh -c "${build/2h/1}"
+		NAME=hung start hung "$inside" $kind sh -c "${build/=2h/=1}"
 		ready hung
 		ended hung 124
 		fifos agent
@@ -156,7 +156,7 @@ export PROBE
 	in_turn "$build" true
 	begin hung "$build"
 	ready hung
-	begin next "${build/2h/.3}"
+	begin next "${build/=2h/=.3}"
 	ended hung 143
 	ready next
 	begin last "$build"
