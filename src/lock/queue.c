@@ -338,7 +338,7 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 		if (trust == TRUSTED && drawn) {
 			exchange_hint(queue);
 			queue->look_at = clock_now() + SECOND;
-			queue->seen = -1;
+			queue->seen = queue->head = queue->far = -1;
 			return true;
 		}
 	} while (trust != TRUSTED && close_to_retry(queue, lock, trust));
@@ -444,7 +444,7 @@ bool queue_follow(struct queue *queue, const struct lock *lock)
 enum turn queue_await(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
 {
 	static const struct timespec between_searches = {0, MILLISECOND};
-	int64_t before = queue->seen, left, rest;
+	int64_t before = queue->seen, known = -1, left, rest;
 	struct error ignored;
 	bool preceded;
 
@@ -453,7 +453,7 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 		return TURN_LOOK;
 	}
 	queue->seen = -1;
-	for (unsigned woken = 0;; woken++, before = -1) {
+	for (unsigned woken = 0;; woken++, before = known) {
 		preceded = before >= 0 || has_predecessor(queue, &before);
 		/* An earlier ticket may have left because its owner followed the name, and not
 		 * because its turn is over.  So look at the name after the search: who comes
@@ -480,26 +480,42 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 		 * look. */
 		if (wakeup_set(left < rest ? left : rest, &ignored) != 0 && !deadline->never)
 			return TURN_BROKEN;
-		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0)
+		known = -1;
+		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0) {
 			look_soon(queue);
-		else if (errno == EINTR)
+		} else if (errno == EINTR) {
 			queue->last = before;
-		else
+			/* Far from our turn, it does not matter yet whether the process before us
+			 * is stopped; and if the lock is free, the look finds it deserted. */
+			if (queue->far >= 0)
+				known = before;
+		} else {
 			return TURN_BROKEN;
+		}
 	}
 }
 
 int64_t queue_pause(struct queue *queue)
 {
 	enum { MOST = 100 };
-	int64_t from = 0, before = 0, last = queue->seen >= 0 ? queue->seen : queue->ticket - 1;
-	struct found found;
+	int64_t last = queue->seen >= 0 ? queue->seen : queue->ticket - 1;
+	int64_t from, before;
+	struct found first, found;
 
 	queue->search = effort_begins();
-	for (; before < MOST && from <= last && find_ticket(queue, from, queue->ticket, &found);
+	if (!find_ticket(queue, 0, queue->ticket, &first))
+		return SECOND;
+	if (queue->far >= 0 && queue->head == first.first &&
+	    find_ticket(queue, queue->far, queue->far + 1, &found))
+		return MOST * SECOND;
+	from = first.last + 1;
+	for (before = 1;
+	     before < MOST && from <= last && find_ticket(queue, from, queue->ticket, &found);
 	     before++)
 		from = found.last + 1;
-	return before > 0 ? before * SECOND : SECOND;
+	queue->head = first.first;
+	queue->far = before == MOST ? found.first : -1;
+	return before * SECOND;
 }
 
 /* Q4: give the ticket up, by closing the file.  The locks that we slept on must be unlocked: a

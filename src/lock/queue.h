@@ -48,7 +48,10 @@ struct queue {
 	/* when to look whether those before us are stopped, and the lock deserted: ns, on
 	 * clock_now()'s clock */
 	int64_t look_at;
-	int64_t seen;     /* at that look: the ticket to sleep on; -1: search */
+	int64_t seen; /* at that look: the ticket to sleep on; -1: search */
+	/* of queue_pause(), which had counted as far as it does: the first ticket that it found,
+	 * and the last one; -1: it had not */
+	int64_t head, far;
 	bool supersedes;  /* our ticket is marked */
 	pid_t superseder; /* of queue_superseded(); 0: it cannot be seen from here */
 	unsigned places;  /* draw no ticket if this many others have one; 0: no limit */
@@ -111,7 +114,10 @@ enum turn queue_await(struct queue *queue, const struct lock *lock,
     const struct deadline *deadline);
 
 /* The ns until the next look: a second for each ticket before ours, 100 at most.  So only the
- * second in line looks once a second, and a long queue costs next to nothing. */
+ * second in line looks once a second, and a long queue costs next to nothing.  A hundred tickets
+ * are not counted again while the first and the last of them are there: then nobody has had a turn,
+ * and what the pause is too long by, if those between have given up, is less than 100 s.  Nor is
+ * the process before ours looked at again while there are a hundred. */
 int64_t queue_pause(struct queue *queue);
 
 /* Give the ticket up: it is the next waiter's turn.  The last process to leave removes the queue

@@ -295,6 +295,37 @@ watched_waiter() {
 	let_go far
 }
 
+@test "far from its turn, a waiter does not count those before it again" {
+	local i
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	hold_lock l
+	for i in {1..101}; do
+		start "w$i" "$SEMLOCK" l true
+	done
+	for i in {1..101}; do
+		"$PROBE" blocked "${PID[w$i]}"
+	done
+	queue_as nearest l
+	fifos far
+	: >far.trace
+	start far strace -o far.trace -e trace=flock,timer_settime,fcntl "$SEMLOCK" l "$PROBE" hold far.up far.down
+	looked() { [ "$(grep -c '^timer_settime(.*it_value={tv_sec=9[0-9],' far.trace)" -eq "$1" ]; }
+	eventually looked 1
+	kill -KILL "${PID[nearest]}"
+	eventually looked 2
+	counts() { awk -v look="$1" '/^flock/ { n = 0 } /F_GETLK/ { n++ } /it_value=.tv_sec=9/ && ++looks == look { print n }' far.trace; }
+	[ "$(counts 1)" -ge 100 ] || complain "$(counts 1) calls: $(cat far.trace)"
+	[ "$(counts 2)" -le 5 ] || complain "$(counts 2) calls: $(cat far.trace)"
+	# woken before the next look, it sleeps on the same ticket at once
+	eventually sh -c 'tail -n 1 far.trace | grep -q F_OFD_SETLKW'
+	i=$(wc -l <far.trace) # without the line of the call that sleeps
+	kill -IO "$(pgrep -P "${PID[far]}")"
+	eventually sh -c "tail -n +$((i + 2)) far.trace | grep -q F_OFD_SETLKW"
+	! tail -n +$((i + 2)) far.trace | grep F_GETLK || complain "$(cat far.trace)"
+	kill -KILL "${PID[far]}" "$(pgrep -P "${PID[far]}")"
+}
+
 # The reader's lock is free for another reader, while a writer waits for the first one's end.
 @test "-n with -s or a slot does not overtake a waiter for the whole lock" {
 	local less
