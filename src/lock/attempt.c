@@ -27,9 +27,9 @@ void attempt_drop(struct lock *lock)
 		lock->spec->method->drop(lock, &ignored);
 }
 
-/* Any signal ends the sleep.  The clock says whether the time is up; if it is, try once more.  The
- * queue's timer must be off: a signal that interrupts the call moves us behind the waiters outside
- * the queue. */
+/* Any signal ends the sleep.  The clock says whether the time is up; if it is, try once more.
+ * wakeup_set() also ends the timer of queue_await(): a signal that interrupts the call moves us
+ * behind the waiters outside the queue. */
 static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -45,8 +45,8 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 	return outcome;
 }
 
-/* Take the slots of LOCK, after the whole has been taken where slots need that.  DEADLINE is NULL
- * for a try. */
+/* Take the slots of LOCK; if TAKES_WHOLE(), the caller has taken the whole.  DEADLINE NULL: only
+ * try. */
 static enum outcome attempt_slots(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -70,8 +70,8 @@ enum outcome attempt_try(struct lock *lock, struct error *error)
 	return attempt_slots(lock, NULL, error);
 }
 
-/* About five milliseconds.  A process that collects slots may be stopped for longer: the last try
- * goes past it. */
+/* Try for about five milliseconds.  A process that collects slots may be stopped for longer: so the
+ * last try ignores it. */
 static enum outcome insist_on_slots(struct lock *lock, struct error *error)
 {
 	const int64_t pause = MILLISECOND / 2;
@@ -124,8 +124,8 @@ int64_t attempt_jitter(int64_t most)
 }
 
 /* In a PID namespace, /proc/locks leaves out a flock whose taker has ended, and the processes that
- * sleep in front of it.  LOCK is not ours: does a process that the list does not show share it?
- * Then an exclusive flock is refused.  Try more than once, because another process that checks the
+ * sleep in front of it.  We do not hold LOCK: does a process that the list does not show share it?
+ * Then an exclusive flock(2) fails.  Try more than once, because another process that checks the
  * lock holds it for a moment. */
 static bool is_shared_unlisted(const struct lock *lock)
 {
@@ -149,11 +149,11 @@ static bool is_shared_unlisted(const struct lock *lock)
 	return outcome == BUSY;
 }
 
-/* The head of a living queue may want more than we do, and so not find the lock free when we do.
- * Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  Only the list
- * of all locks says so, where it can be read.  A stopped process does not sleep there.  Also true
- * if a process may sleep there: before a shared flock that the list does not show, or in the rest
- * of a list that is too long for the time allowed. */
+/* The head of a living queue may want more than we do: then the lock may be free for us, but not
+ * for it.  Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  Only
+ * the list of all locks shows that, if it can be read.  A stopped process does not sleep there.
+ * Also true if a process may sleep there: before a shared flock that the list does not show, or in
+ * the rest of a list that is too long for the time allowed. */
 static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 {
 	const bool has_range = lock_can(lock, CAN_RANGE);
@@ -180,7 +180,7 @@ static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 	}
 	in_part = !found && !feof(locks);
 	fclose(locks);
-	/* Q5: nor held by an unlisted process */
+	/* Q5: or does an unlisted process hold it? */
 	return found || (!held && is_shared_unlisted(lock)) || (in_part && checks->looks_again);
 }
 
@@ -198,15 +198,15 @@ static bool may_be_free_for_us_alone(const struct lock *lock)
 
 /* Q5: if the lock may be free for us alone, also read the list of all locks, half-way and at the
  * end: does a process sleep in front of it?  A process that the kernel has woken is in no list
- * until it runs, which takes a while on a busy machine: the first read gives it as long for that as
- * it has for a lock that is free for all.  A process may also fall asleep between two checks: so
- * the second read is the last step, without the lock in hand, because the sleeper would not get it
- * while many check.  Besides, the kernel gives the list a page at a time, and leaves out a line if
- * one before it goes between two pages.
+ * until it runs, which takes a while on a busy machine: before the second read it has time to run,
+ * and then it holds the lock or sleeps again.  A process may also fall asleep after the first read:
+ * so the second read is the last step.  It comes before we take the lock: if many checked with the
+ * lock in hand, the sleeper would not get it.  Besides, the kernel gives the list a page at a time,
+ * and leaves out a line if one before it goes between two pages.
  *
- * Those before us may have had their turn, or have ended, between two checks.  Then the queue
- * depends on us: the next one finds the lock free for as long as we check.  So take it here, not
- * as the head of the queue: a ticket that comes and goes could make the head give it back
+ * Between two checks, those before us may have had their turn, or have ended.  Then we are the
+ * head, and while we check, the next waiter finds the lock free.  So take it at once, and here: at
+ * the head of the queue (PHASE_HEAD), a ticket that comes and goes could make us give the lock back
  * forever. */
 enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, struct queue *queue,
     bool *sleeper, struct error *error)

@@ -9,8 +9,8 @@
 /* Take LOCK, and a slot of it if it has slots, without sleeping. */
 enum outcome attempt_try(struct lock *lock, struct error *error);
 
-/* The same for a caller that does not wait.  Slots that another process only tries (-n --take) and
- * releases again are tried again, so that BUSY means held. */
+/* The same for a caller that does not wait.  Another process may only try slots (-n --take) and
+ * release them again: so try several times before BUSY. */
 enum outcome attempt_once(struct lock *lock, struct error *error);
 
 /* Sleep in the lock call until LOCK is taken; BUSY when DEADLINE has passed.  The caller must call
@@ -21,9 +21,9 @@ enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, s
 void attempt_drop(struct lock *lock);
 
 /* When a lock counts as deserted: it is found free COUNT times over SPELL ns, and then no process
- * sleeps in front of it in the kernel.  The list of all locks, which says that, may be too long for
- * LIST_TIME ns of processor time.  Then the lock counts as deserted if the caller has no time to
- * look again, as with -n, and otherwise not. */
+ * sleeps in front of it in the kernel.  Only the list of all locks (/proc/locks) shows such a
+ * process, and reading it may take more than LIST_TIME ns of processor time.  Then the lock counts
+ * as deserted only if the caller has no time to look again, as with -n. */
 struct checks {
 	int count;
 	int64_t spell;
@@ -32,10 +32,10 @@ struct checks {
 };
 
 /* Take LOCK if it is deserted.  The CHECKS are irregularly spaced, so that a lock handed on among
- * living waiters is soon found busy.  BUSY: it is not deserted.  *SLEEPER: it is free for us, but a
- * process that wants more of it sleeps in front of it; finding that out cost a read of the list of
- * all locks.  QUEUE is that of our ticket, whose turn may come before the checks are over, or NULL
- * for a caller that is not in line. */
+ * living waiters is soon found busy.  BUSY: it is not deserted.  *SLEEPER: the lock is free for us,
+ * but a process that wants more of it sleeps in front of it; finding that out cost a read of the
+ * list of all locks.  QUEUE: that of our ticket (our turn may come before the checks are over), or
+ * NULL if we are not in line. */
 enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, struct queue *queue,
     bool *sleeper, struct error *error);
 

@@ -16,9 +16,9 @@ enum outcome conversion_again(struct lock *lock, struct error *error)
 	return BUSY;
 }
 
-/* A record lock changes its mode in one call, and what is held stays held until then: the waiters
- * before us wait for us.  Not where the other holders are stopped (--replace): we would be one of
- * them. */
+/* A record lock changes its mode in one call, and the old lock stays held until then: so the
+ * waiters before us would wait for us.  Not with --replace, which ends the other holders: we would
+ * be one of them. */
 static bool converts_in_place(const struct lock *lock, const struct held *held,
     const struct wait_options *wait)
 {

@@ -9,9 +9,9 @@
 /* Take LOCK before all waiters if its descriptor carries it already, or more than it; else BUSY. */
 enum outcome conversion_again(struct lock *lock, struct error *error);
 
-/* With a ticket: the same, but release what the descriptor carries where that is in the way.
- * Taking the same lock, or a lesser one, succeeds at once.  For a greater one, a flock is dropped
- * first and queued for: the kernel's own conversion drops it first, too. */
+/* The same, for a caller with a ticket, but release what the descriptor carries where that is in
+ * the way.  Taking the same lock, or a weaker one, succeeds at once.  For a stronger one, a flock
+ * is dropped, and then queued for: the kernel's own conversion drops it first, too. */
 enum outcome conversion_begin(struct lock *lock, const struct wait_options *wait,
     struct error *error);
 

@@ -11,7 +11,7 @@ enum held_mode { HELD_NONE, HELD_SHARED, HELD_EXCLUSIVE };
 struct held {
 	/* of LOCK's kind; an exclusive lock of a part of its range counts as shared */
 	enum held_mode mode;
-	bool more; /* a lock of another kind, too, or of other bytes than LOCK's */
+	bool more; /* it also carries a lock of another kind, or of other bytes than LOCK's */
 	int slot;  /* of LOCK, from 0; -1: none */
 };
 

@@ -15,7 +15,7 @@
 
 enum lock_mode { EXCLUSIVE, SHARED };
 
-/* How an owner, a holder or a waiter, has the lock or wants it. */
+/* How an owner (a holder or a waiter) holds or wants the lock. */
 enum owner_mode { MODE_UNKNOWN, MODE_EXCLUSIVE, MODE_SHARED, MODE_SLOT };
 
 /* The word for MODE in SEMLOCK_MODE, --log, --who and a helper's lines; NULL: not known. */
@@ -30,7 +30,7 @@ static inline const char *mode_text(enum owner_mode mode)
 /* The most slots of one lock (-j). */
 enum { SLOTS_MOST = 4096 };
 
-/* A process that collects several slots (--take) holds this one meanwhile.  Otherwise two processes
+/* While a process collects several slots (--take), it also holds this one.  Otherwise two processes
  * that each had a part of what they need would wait for each other forever. */
 #define SLOT_OF_COLLECTOR ((unsigned)SLOTS_MOST + 1)
 
@@ -45,8 +45,8 @@ struct range {
 	off_t length; /* bytes; 0: to the end of the file, however far it grows */
 };
 
-/* The command, as far as a lock needs it: a record must name it before it runs.  One for all locks
- * of a run. */
+/* The command's process, for locks whose record must name it before the command runs.  All locks of
+ * a run share one. */
 struct child {
 	pid_t pid;     /* 0: not started yet */
 	bool inherits; /* it gets the locks' descriptors */
@@ -75,7 +75,7 @@ struct lock_spec {
 	/* --name: no other user may take it, and its directory is created with the first lock in
 	 * it */
 	bool of_user;
-	int64_t stale;    /* ns without a sign of life; 0: no limit */
+	int64_t stale;    /* take it over after this many ns without a sign of life; 0: never */
 	int64_t ttl;      /* ns of lease; 0: the server's default */
 	char **command;   /* the command that runs under it, for --who; NULL: none */
 	const char *note; /* why it is held, for people, as typed; NULL: none */
@@ -87,36 +87,37 @@ static inline enum owner_mode mode_asked(const struct lock_spec *spec)
 	return spec->slots > 0 ? MODE_SLOT : spec->mode == SHARED ? MODE_SHARED : MODE_EXCLUSIVE;
 }
 
-/* What an open lock is: two of one file and entry exclude each other, and share a queue. */
+/* What identifies an open lock: two locks with the same file and entry exclude each other, and
+ * share a queue. */
 struct lock_id {
-	struct identity file; /* or the directory of a lock that is a name ... */
+	struct identity file; /* or, for a lock that is a name, its directory ... */
 	const char *entry;    /* ... with that name; NULL: the file itself */
 	uid_t owner;          /* who may take it, judged by the file's permissions ... */
 	gid_t group;
 	mode_t permissions; /* ... with the file type */
 };
 
-/* Its place among the locks of its set, and in the queue. */
+/* A lock's place among the locks of its set, and in its queue. */
 struct lock_place {
 	bool covered;        /* by an earlier lock of its set (-f), which is of the same file */
 	bool admitted;       /* we have had a place in the queue (wait_options.places) */
 	bool queued;         /* at the last try there was a queue */
 	bool unordered;      /* its queue cannot be used: the wait is in the kernel's order */
-	pid_t superseded_by; /* BUSY_SUPERSEDED: this waiter; 0: not known */
+	pid_t superseded_by; /* BUSY_SUPERSEDED: by this process; 0: not known */
 };
 
-/* Why a lock is BUSY, and not waited for, or no longer. */
+/* Why a lock is BUSY, and we do not wait for it, or no longer. */
 enum busy_reason {
 	BUSY_NOW,        /* wait_options.try_once */
 	BUSY_TIMEOUT,    /* the deadline has passed */
 	BUSY_SUPERSEDED, /* a later waiter has taken our place (wait_options.supersede) */
 	BUSY_CROWDED,    /* all places of its queue are taken */
-	/* it is held by what this process has inherited: the wait would never end */
+	/* this process has inherited the lock: the wait would never end */
 	BUSY_INHERITED,
 	BUSY_TOGGLED /* --toggle has ended the holder, and takes nothing */
 };
 
-/* How it was lost or released. */
+/* How the lock was lost or released. */
 struct lock_end {
 	bool lost;      /* another process has taken it away ... */
 	bool lost_said; /* ... and the user has been told */
@@ -132,7 +133,7 @@ struct slots {
 	unsigned char *bits; /* one bit for each slot; NULL: none has been tried */
 };
 
-/* What has become of it. */
+/* What has become of the lock. */
 struct lock {
 	const struct lock_spec *spec;
 	struct child *child; /* for methods that leave a record */
@@ -143,7 +144,7 @@ struct lock {
 	enum busy_reason busy; /* of the last attempt, if that was BUSY */
 	struct lock_end end;
 
-	/* By the method's family, one of these is used; the others stay empty. */
+	/* The method's family uses one of these; the others stay empty. */
 	struct {
 		int access;         /* how FD is open: O_RDONLY or O_RDWR */
 		bool made;          /* we have created the file */
@@ -163,7 +164,7 @@ struct lock {
 /* A lock that is not open. */
 #define LOCK_OF(asked_for) ((struct lock){.spec = (asked_for), .fd = (asked_for)->fd, .slot = -1})
 
-/* --on-lost is a signal's number, this, or 0 without the option. */
+/* The value of --on-lost: a signal's number, this, or 0 without the option. */
 enum { LOST_WARN = -1 };
 
 /* Is STATUS, from stat(2), that of LOCK's file, or of its directory? */
@@ -216,14 +217,14 @@ struct guard {
 enum when_busy {
 	WAIT,
 	WAIT_PAST_QUEUE, /* as with wait_options.past_queue */
-	GIVE_UP          /* BUSY_INHERITED */
+	GIVE_UP          /* give up with BUSY_INHERITED */
 };
 
-/* Does the caller stop the holder of a busy lock (taking.h, STEP_HELD)? */
+/* Does the caller signal the holder of a busy lock, to end it (taking.h, STEP_HELD)? */
 enum preempt {
 	PREEMPT_NOT,
 	PREEMPT_REPLACE, /* with a ticket before all waiters that do not replace */
-	PREEMPT_TOGGLE   /* without a ticket: after that, the lock is for the waiters */
+	PREEMPT_TOGGLE   /* without a ticket: when the holder has ended, the waiters get the lock */
 };
 
 /* How long to wait, and behind whom. */
@@ -233,7 +234,7 @@ struct wait_options {
 	unsigned places; /* wait only if fewer others wait; 0: no limit */
 	bool past_queue; /* wait for no earlier waiter, but have a place in the queue */
 	bool first;      /* a place before all waiters that did not ask for this */
-	bool supersede;  /* earlier waiters with this give up, and we for a later one */
+	bool supersede;  /* earlier waiters with this give up for us, and we for a later one */
 	enum preempt preempt;
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* lock/lockset.h - several locks at once (-f), in an order that cannot deadlock.
  *
- * Processes that all take their locks in one order cannot deadlock.  The order is that of the
- * files' devices and inodes, whatever stood first on the command line: only locks that come earlier
- * in it are held while waiting for a later one.  A file with two names is one lock, in the stronger
- * mode: the lock on its first name covers the second (place.covered). */
+ * Processes that all take their locks in one order cannot deadlock.  The order is by the files'
+ * devices and inodes, not that of the command line: while we wait for a lock, we hold only locks
+ * that come before it.  A file with two names is one lock, in the stronger mode: the lock on its
+ * first name covers the second (place.covered). */
 #ifndef SEMLOCK_LOCK_LOCKSET_H
 #define SEMLOCK_LOCK_LOCKSET_H
 
@@ -14,13 +14,14 @@
  * place.covered. */
 void lockset_sort(struct lock *locks, unsigned count, struct lock **order);
 
-/* Create what the command inherits of each lock in ORDER: a record names the command, which is
- * started once, at the first take.  Returns the lock that failed, with ERROR filled; or NULL. */
+/* For each lock in ORDER, create what the command inherits.  This comes before all takes, because
+ * the first take that needs a record starts the command.  Returns the lock that failed, with ERROR
+ * filled; or NULL. */
 struct lock *lockset_prepare(struct lock *const *order, unsigned count, struct error *error);
 
-/* Is LOCK, which was taken, still ours and what its name means?  A lock that cannot be flocked may
- * have become stale while we waited for another one, and been taken over; and a program that simply
- * deletes lock files may have replaced it. */
+/* Is LOCK, which was taken, still ours, and does its name still mean it?  While we waited for
+ * another lock, one that cannot be flocked may have become stale, and been taken over; and a
+ * program that simply deletes lock files may have replaced it. */
 bool lockset_still_ours(struct lock *lock);
 
 /* Which of the COUNT taken LOCKS holds the first: that one itself, or another name of its file. */

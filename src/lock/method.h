@@ -61,9 +61,9 @@ struct method {
 	 * All other locks are opened and taken by the functions below. */
 	enum outcome (
 	    *ask)(struct lock *lock, const struct wait_options *wait, struct error *error);
-	/* Release LOCK, if it is taken, and close it; a process that inherited a descriptor may
-	 * still hold it.  Sets LOCK->end.  On a server it may take as long as the lease.  Copes
-	 * with any half-filled state. */
+	/* Release LOCK, if it is taken, and close it; a process that inherited its descriptor may
+	 * still hold the lock.  Sets LOCK->end.  For a server, the call may take as long as the
+	 * lease.  Copes with any half-filled state. */
 	void (*release)(struct lock *lock);
 	/* LOCK->end.stuck, in words. */
 	const char *(*stuck_reason)(const struct lock *lock);
@@ -81,9 +81,9 @@ struct method {
 	int (*open)(struct lock *lock, struct error *error);
 	/* With SLEEP, BUSY means that a signal ended the sleep. */
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
-	/* Unlock, also for all processes that share it; LOCK stays open. */
+	/* Unlock, also for all processes that share the open file description; LOCK stays open. */
 	int (*drop)(struct lock *lock, struct error *error);
-	/* TAKEN: the lock is free, or its holder is dead; it is not kept. */
+	/* Is the lock free?  TAKEN: yes, or its holder is dead; the lock is not kept. */
 	enum outcome (*idle)(struct lock *lock, struct error *error);
 	/* Does the name still mean what was opened? */
 	bool (*current)(const struct lock *lock);
@@ -99,8 +99,9 @@ struct method {
 	/* OF_KERNEL: remove the file of the released LOCK; false: it is not empty, and stays. */
 	bool (*remove)(struct lock *lock);
 
-	/* OF_FILES: what is created (methods/file/filemethods.h); create what the command inherits,
-	 * before it is started (may be called again); what the record says about the holder. */
+	/* OF_FILES.  OBJECT: what is created (methods/file/filemethods.h).  prepare(): create what
+	 * the command inherits, before it is started; may be called again.  inspect(): read what
+	 * the record says about the holder. */
 	const struct object *object;
 	int (*prepare)(struct lock *lock, struct error *error);
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);

@@ -42,8 +42,9 @@ static bool clear_name(struct queue *queue, const struct lock *lock)
 	return true;
 }
 
-/* Before our check, the last process to leave may have removed a trusted file.  If that made the
- * queue unusable, readers could starve a writer. */
+/* Close the file.  Returns whether to open it again: before our check, the last process to leave
+ * may have removed a trusted file.  If that made the queue unusable, readers could starve a
+ * writer. */
 static bool close_to_retry(struct queue *queue, const struct lock *lock, enum trust trust)
 {
 	close_queue(queue);
@@ -88,8 +89,8 @@ struct found {
 	pid_t pid;           /* 0: in another PID namespace; -1: a descriptor's, not a process's */
 };
 
-/* Each call walks through all tickets.  If a search uses more processor time than this, a hostile
- * process has made too many: ignore all tickets, and fall back to the kernel's order. */
+/* Each F_GETLK walks through all tickets.  If a search uses more processor time than this, a
+ * hostile process has made too many: ignore all tickets, and fall back to the kernel's order. */
 #define SEARCH_LIMIT (10 * MILLISECOND)
 
 /* Is there a ticket in [FROM, TO)?  Of several, the kernel gives the one that was locked first. */
@@ -123,8 +124,8 @@ static bool has_ticket(struct queue *queue, int64_t from, int64_t to)
 	return find_ticket(queue, from, to, &found);
 }
 
-/* Is FOUND the ticket of a stopped process?  If it still is that process's ticket afterwards, it
- * was so all the time, and the process seen is not another one that reuses the PID. */
+/* Is FOUND the ticket of a stopped process?  Check the ticket again afterwards: if PID still has
+ * it, no other process has reused the PID meanwhile. */
 static bool is_stopped(struct queue *queue, const struct found *found)
 {
 	struct found again;
@@ -135,7 +136,8 @@ static bool is_stopped(struct queue *queue, const struct found *found)
 	       again.pid == found->pid;
 }
 
-/* A mark is exactly two bytes long, from an even one: no other lock counts, whoever has it. */
+/* A marked ticket is exactly two bytes long, and begins at an even one: no other lock counts as
+ * marked, whoever has it. */
 static bool is_marked(const struct found *found)
 {
 	return found->start == found->first && found->first % 2 == 0 &&
@@ -217,10 +219,10 @@ static bool has_predecessor(struct queue *queue, int64_t *ticket)
 	return !queue->hostile && *ticket >= 0;
 }
 
-/* The process that removes the file locks all of it.  That takes no time, unless the process is
- * stopped right there: then give up after two seconds, and lose the order.  (Giving up earlier
- * would lose the order whenever the machine is busy, and readers could starve a writer.  For the
- * same reason, one draw and two seconds in which we did not run are not enough.) */
+/* The process that removes the file locks all of it first.  That takes no time, unless the process
+ * is stopped right there: then give up after two seconds, and lose the order.  (Giving up earlier
+ * would lose the order whenever the machine is busy, and readers could starve a writer.  Draw at
+ * least 100 times, for the same reason: we may not have run during those two seconds.) */
 static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
@@ -232,8 +234,9 @@ static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
 		if (lock_tickets(queue, F_SETLK, F_WRLCK, queue->ticket, ticket_length(queue)) ==
 		    0) {
 			CRASH_POINT("queue.drawn");
-			/* Two replacers that read the same time could each believe to be the first:
-			 * if there is a later ticket of their kind, each draws again. */
+			/* Two replacers could each believe to be the first, if one draws, and only
+			 * then the other draws an earlier ticket: so if there is a later ticket of
+			 * their kind, draw again. */
 			if (!front || !has_ticket(queue, queue->ticket + 1, QUEUE_ORDINARY))
 				return 0;
 			lock_tickets(queue, F_SETLK, F_UNLCK, queue->ticket, ticket_length(queue));
@@ -273,10 +276,10 @@ static unsigned count_tickets(struct queue *queue, int64_t from, int64_t to, uns
 	return before + 1 + count_tickets(queue, found.last + 1, to, most - 1 - before);
 }
 
-/* Draw a ticket as one of at most queue->places.  Those that are counted draw and count one after
- * the other: if two did so at once, each could count the other's ticket, which is then refused, and
- * a place would stay empty.  Another process may be stopped right there: after two seconds go on
- * without the byte, at the risk of losing a place. */
+/* Draw a ticket, if fewer than QUEUE->places others have one.  The processes that count do so one
+ * after the other, with QUEUE_ADMISSION locked: if two did so at once, each could count the other's
+ * ticket and give its own up, and a place would stay empty.  Another process may be stopped while
+ * it has that byte: after two seconds go on without it, at the risk of losing a place. */
 static bool draw_place(struct queue *queue, const struct lock *lock,
     const struct deadline *deadline)
 {
@@ -307,9 +310,9 @@ static bool draw_place(struct queue *queue, const struct lock *lock,
 }
 
 /* Q1: draw a ticket.  Except with --queue-max, nothing that can wait comes between the open and the
- * ticket, which makes the order.  Only afterwards check whether the file may be used.  The last
- * process to leave may have removed it before we had our ticket: then draw from another file, which
- * newcomers will find. */
+ * ticket, because the tickets make the order.  Only afterwards check whether the file may be used.
+ * The last process to leave may have removed it before we had our ticket: then draw from another
+ * file, which newcomers will find. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
@@ -394,8 +397,9 @@ bool queue_led_from_front(struct queue *queue)
 	return has_ticket(queue, 0, QUEUE_ORDINARY);
 }
 
-/* Our predecessor has gone, and another is before us: look at it soon, but not in our first second.
- * (Never later than planned: else a process that moves its ticket could put the look off.) */
+/* Our predecessor has gone, and another is before us: soon look whether that one is stopped, but
+ * not in our first second.  (Never later than planned: else a process that moves its ticket could
+ * put the look off.) */
 static void look_soon(struct queue *queue)
 {
 	const int64_t drawn = queue->ticket % QUEUE_ORDINARY / 2;
@@ -410,7 +414,7 @@ static void look_soon(struct queue *queue)
 /* The queue's file has lost its name: a logout removes all of a user's shared memory (logind's
  * RemoveIPC), an administrator perhaps more.  Newcomers would not find us, and readers would enter
  * past a writer: draw the same ticket, which is a time, from the file that they find or that we
- * make.  The old one goes when we have the new one, and wakes the next in line. */
+ * make.  Only then give the old ticket up, which wakes the next in line. */
 bool queue_follow(struct queue *queue, const struct lock *lock)
 {
 	const int old = queue->fd;
@@ -438,9 +442,9 @@ bool queue_follow(struct queue *queue, const struct lock *lock)
 }
 
 /* Q2: sleep on the nearest earlier ticket of a process that is not stopped.  The clock decides when
- * to look again whether it is, and at the lock itself: a hostile process that moves its ticket can
- * neither make a waiter miss that look, nor keep it busy, nor have it give the lock back again and
- * again. */
+ * to look again whether that process is stopped, and whether the lock is deserted.  So a hostile
+ * process that moves its ticket cannot make a waiter miss that look, nor keep it busy, nor have it
+ * give the lock back again and again. */
 enum turn queue_await(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
 {
 	static const struct timespec between_searches = {0, MILLISECOND};
@@ -455,9 +459,9 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 	queue->seen = -1;
 	for (unsigned woken = 0;; woken++, before = known) {
 		preceded = before >= 0 || has_predecessor(queue, &before);
-		/* An earlier ticket may have left because its owner followed the name, and not
-		 * because its turn is over.  So look at the name after the search: who comes
-		 * before us is asked of the file that is left. */
+		/* An earlier ticket may have gone because its owner followed the name, and not
+		 * because its turn is over.  So look at the name after the search; if it means
+		 * another file, search there for those before us. */
 		if ((woken > 0 || !preceded) && queue_follow(queue, lock))
 			preceded = has_predecessor(queue, &before);
 		if (!preceded)
@@ -518,9 +522,8 @@ int64_t queue_pause(struct queue *queue)
 	return before * SECOND;
 }
 
-/* Q4: give the ticket up, by closing the file.  The locks that we slept on must be unlocked: a
- * command at its start barrier, or a placeholder, has a copy of the descriptor, and with it of
- * those locks. */
+/* Q4: give the ticket up, by closing the file.  First drop the locks that we slept on: a command at
+ * its start barrier, or a placeholder, has a copy of the descriptor, and would keep them. */
 void queue_leave(struct queue *queue, const struct lock *lock)
 {
 	if (queue->fd >= 0 && queue->ticket != 0) {
@@ -559,8 +562,8 @@ void tickets_add(struct tickets *tickets, int64_t number, pid_t pid)
 	tickets->count++;
 }
 
-/* Add the tickets in [FROM, TO).  DEPTH: of this call.  The kernel gives them in the order in which
- * they were drawn, which is mostly that of their numbers. */
+/* Add the tickets in [FROM, TO).  DEPTH: of the recursion.  The kernel gives them in the order in
+ * which they were drawn, which is mostly that of their numbers. */
 static void list_tickets(struct tickets *tickets, int fd, int64_t from, int64_t to, size_t depth,
     struct allowance *limit)
 {

@@ -12,18 +12,18 @@
  * and no child inherits it.  But the kernel drops it when the process closes any descriptor of the
  * queue's file: a process that has drawn a ticket opens that file once, and closes it once.
  *
- * The queue file is shared memory named after the lock's device and inode.  The first waiter makes
- * it, the last one to leave removes it.  It decides order, never exclusion nor progress: whether a
- * lock is deserted is asked of the lock itself (attempt.h), at times that no ticket can move.  A
- * fault of the queue costs order, and nothing else.
+ * The queue file is shared memory named after the lock's device and inode.  The first waiter
+ * creates it, and the last one to leave removes it.  It decides the order, but neither exclusion
+ * nor progress: to see whether a lock is deserted, a waiter checks the lock itself (attempt.h), at
+ * times that no ticket can move.  A fault of the queue costs order, and nothing else.
  *
  * A ticket that supersedes others (--supersede) is marked: it is two bytes long.  A waiter with a
  * marked ticket gives up when it finds a later one.  So nobody is signalled, no mark outlives its
- * process, and of any waiters that are marked the last one never gives up.
+ * process, and the last of the marked waiters never gives up.
  *
- * A waiter that /proc shows to be stopped is passed: its ticket counts for nothing until it goes
- * on.  One that does not come for another reason (its control group is frozen, it cannot be seen
- * from here, it is not a semlock) is passed only when the lock is found deserted. */
+ * Other waiters pass one that /proc shows to be stopped: its ticket does not count until it goes
+ * on.  A waiter that does not come for another reason (its control group is frozen, it cannot be
+ * seen from here, it is not a semlock) is passed only when the lock is found deserted. */
 #ifndef SEMLOCK_LOCK_QUEUE_H
 #define SEMLOCK_LOCK_QUEUE_H
 
@@ -37,7 +37,8 @@
 
 /* Ordinary tickets begin here; those of --first and --replace, in front, at 0. */
 #define QUEUE_ORDINARY (INT64_C(1) << 61)
-/* Not a ticket: the byte of a process that draws a ticket and counts the others' (--queue-max). */
+/* Not a ticket: with --queue-max, a process locks this byte while it draws a ticket and counts the
+ * others. */
 #define QUEUE_ADMISSION INT64_MAX
 
 struct queue {
@@ -48,15 +49,15 @@ struct queue {
 	/* when to look whether those before us are stopped, and the lock deserted: ns, on
 	 * clock_now()'s clock */
 	int64_t look_at;
-	int64_t seen; /* at that look: the ticket to sleep on; -1: search */
-	/* of queue_pause(), which had counted as far as it does: the first ticket that it found,
-	 * and the last one; -1: it had not */
+	int64_t seen; /* the ticket to sleep on after that look; -1: search */
+	/* set by queue_pause(): the first ticket, and the last one that it counts if there are that
+	 * many, else FAR is -1 */
 	int64_t head, far;
 	bool supersedes;  /* our ticket is marked */
-	pid_t superseder; /* of queue_superseded(); 0: it cannot be seen from here */
+	pid_t superseder; /* set by queue_superseded(); 0: it cannot be seen from here */
 	unsigned places;  /* draw no ticket if this many others have one; 0: no limit */
 	bool full;        /* this many others have one */
-	bool cleared;     /* what had its name and cannot be trusted has been removed */
+	bool cleared;     /* what had its name and was not trusted has been removed */
 	bool hostile;     /* a search took too long: no ticket counts any more */
 	struct effort search;
 	struct openness open;
@@ -67,8 +68,8 @@ struct queue {
 void queue_open(struct queue *queue, const struct lock *lock);
 
 /* Draw a ticket from LOCK's queue, which is opened if it is not, and created if it does not exist.
- * FRONT: a ticket before all ordinary ones, which is not counted.  Returns false when DEADLINE
- * passes, when QUEUE->full, or when the queue is unusable or untrusted. */
+ * FRONT: a ticket before all ordinary ones, which QUEUE->places does not limit.  Returns false when
+ * DEADLINE passes, when QUEUE->full, or when the queue is unusable or untrusted. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline);
 
@@ -108,16 +109,16 @@ enum turn {
 
 /* With a ticket of LOCK's queue: sleep until it is our turn, DEADLINE, or QUEUE->look_at, a second
  * after queue_join().  After TURN_LOOK, the caller sets QUEUE->look_at, by queue_pause(), and may
- * call again.  If it has passed before the call, the caller has given the lock back: TURN_LOOK at
- * once.  The caller ends with wakeup_off(). */
+ * call again.  If QUEUE->look_at has passed before the call, because the caller has given the lock
+ * back, say, returns TURN_LOOK at once.  The caller ends with wakeup_off(). */
 enum turn queue_await(struct queue *queue, const struct lock *lock,
     const struct deadline *deadline);
 
 /* The ns until the next look: a second for each ticket before ours, 100 at most.  So only the
  * second in line looks once a second, and a long queue costs next to nothing.  A hundred tickets
- * are not counted again while the first and the last of them are there: then nobody has had a turn,
- * and what the pause is too long by, if those between have given up, is less than 100 s.  Nor is
- * the process before ours looked at again while there are a hundred. */
+ * are not counted again while the first and the last of them are there: then nobody has had a turn.
+ * If some between those have given up, the pause is too long, by less than 100 s.  Nor, while there
+ * are a hundred, do we check again whether the process before us is stopped. */
 int64_t queue_pause(struct queue *queue);
 
 /* Give the ticket up: it is the next waiter's turn.  The last process to leave removes the queue
@@ -126,13 +127,14 @@ void queue_leave(struct queue *queue, const struct lock *lock);
 
 struct ticket {
 	int64_t number; /* its first byte */
-	pid_t pid;      /* 0: not known: of another PID namespace, or no semlock's of today */
+	pid_t pid;      /* 0: unknown: in another PID namespace, or locked through a descriptor, not
+	                 * by a process */
 	bool used;      /* for the caller */
 };
 
 /* The tickets of a queue, in the order of their turns. */
 struct tickets {
-	struct ticket *list; /* to be freed */
+	struct ticket *list; /* the caller frees it */
 	size_t count;
 	bool failed; /* there was no memory */
 };
@@ -144,7 +146,7 @@ void tickets_add(struct tickets *tickets, int64_t number, pid_t pid);
  * no tickets.  Returns 0, or -1 with errno set: the file may not be opened. */
 int queue_list(struct tickets *tickets, const char path[QUEUE_PATH_SIZE], struct allowance *limit);
 
-/* Does process PID have one of them? */
+/* Does process PID have one of TICKETS? */
 bool tickets_include(const struct tickets *tickets, pid_t pid);
 
 #endif

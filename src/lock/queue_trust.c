@@ -17,7 +17,7 @@
 /* O_CLOEXEC: a ticket must end with its owner. */
 #define QUEUE_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
-/* In the directory of shm_open(3), which makes more system calls. */
+/* shm_open(3) uses the same directory, but makes more system calls. */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 {
 	const char *entry = lock->id.entry;
@@ -101,7 +101,7 @@ static bool is_wider(const struct stat *file, const struct openness *openness)
 		   (openness->mode != 0660 || file->st_gid != openness->group));
 }
 
-/* Only root, or a member of a group, can give a file to it. */
+/* Only root, or a member of a group, can give a file to that group. */
 static bool is_made_by_ours(const struct stat *file, const struct lock *lock,
     const struct openness *openness)
 {
@@ -110,7 +110,7 @@ static bool is_made_by_ours(const struct stat *file, const struct lock *lock,
 	       (openness->mode == 0660 && file->st_gid == openness->group);
 }
 
-/* Q8: is it no more open than that, and made by a user of the lock? */
+/* Q8: is the file no more open than the lock, and made by a user of the lock? */
 enum trust queuefile_check(int fd, const struct lock *lock, struct openness *openness)
 {
 	struct stat file;

@@ -2,8 +2,8 @@
 /* lock/queue_trust.h - the file that tickets are drawn from: shared memory named after the lock, as
  * open as the lock.
  *
- * Any local user can make a file of that name first.  It is used only if no user can open it that
- * cannot open the lock, and if a user of the lock made it; otherwise it is removed, where that is
+ * Any local user can make a file of that name first.  It is used only if each user that can open it
+ * can also open the lock, and if a user of the lock made it; otherwise it is removed, where that is
  * permitted. */
 #ifndef SEMLOCK_LOCK_QUEUE_TRUST_H
 #define SEMLOCK_LOCK_QUEUE_TRUST_H
@@ -38,7 +38,8 @@ void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
  * exist. */
 int queuefile_open(const struct lock *lock);
 
-/* Open or create it, as open as LOCK is.  Returns a descriptor, or -1 with errno set. */
+/* Open or create LOCK's queue file, which the users that can open LOCK can open.  Returns a
+ * descriptor, or -1 with errno set. */
 int queuefile_open_or_create(const struct lock *lock, struct openness *openness);
 
 /* May FD, open as LOCK's queue file, be used? */

@@ -140,8 +140,8 @@ static int watch_closes(const struct lock *lock)
 	return inotify_add_watch(closes, path, IN_CLOSE);
 }
 
-/* Was a descriptor closed?  Its slot is unlocked within this pause, which also limits our work if
- * another process opens and closes the file all the time. */
+/* Was a descriptor closed?  If so, pause: meanwhile the kernel unlocks its slot.  The pause also
+ * limits our work if another process opens and closes the file all the time. */
 static bool was_closed(void)
 {
 	static const struct timespec until_unlocked = {0, MILLISECOND / 2};
@@ -157,8 +157,8 @@ static bool was_closed(void)
 	return closed;
 }
 
-/* The head of the queue is the only one that collects; where there is no queue, this makes it
- * so. */
+/* Take SLOT_OF_COLLECTOR, so that only one process collects slots.  The queue ensures that already,
+ * but there may be no queue. */
 static enum outcome become_collector(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -190,9 +190,9 @@ static enum outcome sleep_on_slot(struct lock *lock, unsigned *slot, struct erro
 }
 
 /* A descriptor that is closed ends the sleep, where inotify works.  The timer, in steps that double
- * up to a second, finds a holder that ends otherwise (-u) or on another machine.  What has been
- * collected is kept for half a second at most: a holder's child may wait for a slot, past the
- * queue, and the holder for its child. */
+ * up to a second (without inotify, a tenth), finds a holder that ends otherwise (-u) or on another
+ * machine.  What has been collected is kept for half a second at most: a holder's child may wait
+ * for a slot, past the queue, and the holder for its child. */
 static enum outcome await_slots(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {

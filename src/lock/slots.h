@@ -21,10 +21,10 @@ enum outcome slots_try_past_collector(struct lock *lock, struct error *error);
  * DEADLINE has passed: the caller must drop what was collected. */
 enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, struct error *error);
 
-/* Is SLOT one of those that LOCK has?  False of a slot that a caller's descriptor brought along. */
+/* Has LOCK taken SLOT?  False for a slot that a caller's descriptor carried already. */
 bool slots_has(const struct lock *lock, unsigned slot);
 
-/* Is LOCK to have several slots (--take)?  Then its first waiter collects them. */
+/* Does LOCK ask for several slots (--take)?  Then its first waiter collects them. */
 bool slots_collects(const struct lock *lock);
 
 /* Unlock the slots that LOCK holds, if any. */

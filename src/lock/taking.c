@@ -34,19 +34,19 @@ static enum phase end_with(struct taking *taking, enum outcome outcome)
 	return PHASE_END;
 }
 
-/* Let LOCK go again, under which no command has run. */
+/* Release LOCK; no command has run under it. */
 static void give_back(struct lock *lock)
 {
 	attempt_drop(lock);
 	CRASH_POINT("lock.given-back");
-	lock->end.lost = false; /* it does not count */
+	lock->end.lost = false; /* this loss does not count */
 	lock->end.stuck = 0;
 }
 
-/* Q3: is there an earlier ticket of a process that is not stopped?  With the lock and the ticket in
- * hand: if an earlier ticket has been drawn meanwhile (--replace), the lock belongs to that
- * ticket's owner, which sees by our ticket that the lock is only in transit, and does not stop us
- * for it.  So our ticket is given up after this check, not before. */
+/* Q3: is there an earlier ticket of a process that is not stopped?  We have the lock and the ticket
+ * in hand: if an earlier ticket has been drawn meanwhile (--replace), its owner gets the lock.  Our
+ * ticket shows it that we hold the lock only for a moment, so it does not signal us.  So our ticket
+ * is given up after this check, not before. */
 static bool yield_to_earlier(struct taking *taking)
 {
 	struct lock *lock = taking->lock;
@@ -72,8 +72,8 @@ static enum phase give_way(struct taking *taking, bool taken)
 	return end_with(taking, BUSY);
 }
 
-/* The name has moved on, time and again.  Whatever process moves it, -w is kept, and -n ends: BUSY,
- * when that is so. */
+/* The name means another file again.  Another process may move it forever: so after OFTEN moves,
+ * return BUSY with -n, or when the time of -w is up. */
 static enum outcome after_moves(struct taking *taking)
 {
 	enum { OFTEN = 100 };
@@ -96,7 +96,7 @@ static enum phase start_over_or_end(struct taking *taking, enum outcome outcome)
 		outcome = after_moves(taking);
 	if (outcome == AGAIN)
 		return PHASE_OPEN;
-	/* --toggle looks for the holder, and stops it, while the lock is not open here */
+	/* --toggle looks for the holder, and ends it, while the lock is not open here */
 	if (outcome == BUSY && taking->wait->preempt == PREEMPT_TOGGLE)
 		return taking_ask(taking, STEP_HELD, PHASE_OPEN);
 	return taking_ask(taking, outcome == BUSY ? STEP_BUSY : STEP_FAILED, PHASE_END);
@@ -104,8 +104,8 @@ static enum phase start_over_or_end(struct taking *taking, enum outcome outcome)
 
 /* ---- PHASE_OPEN ---- */
 
-/* The file may have a lease on it (fcntl(2), Samba).  The open has told the lease's holder, and the
- * kernel breaks the lease after a while. */
+/* Another program may have a lease on the file (fcntl(2), Samba): then the open fails with
+ * EWOULDBLOCK, but tells the lease's holder, and the kernel breaks the lease after a while. */
 static enum outcome open_in_time(struct lock *lock, const struct wait_options *wait,
     struct error *error)
 {
@@ -226,8 +226,8 @@ static enum outcome take_at_once(struct lock *lock, struct error *error)
 	return attempt_deserted(lock, &checks, NULL, &sleeper, error);
 }
 
-/* If nobody waits but stopped processes, just try.  Others may be frozen or hostile, or wait for
- * other parts of the file: so a deserted lock is taken all the same. */
+/* If only stopped processes wait, just try.  Other waiters may be frozen or hostile, or want other
+ * parts of the file: so take a deserted lock past them. */
 static enum phase try_past_queue(struct taking *taking, struct error *error)
 {
 	struct lock *lock = taking->lock;
@@ -320,9 +320,9 @@ static enum phase convert(struct taking *taking, struct error *error)
 }
 
 /* The tickets before ours may belong to processes that do not come although they are not stopped,
- * or to one that only wants to hold the others up.  On a busy machine, a living queue of short
- * commands has its lock free most of the time, while the next waiter wakes up: so check many times,
- * over a time long enough for that. */
+ * or to one that only wants to hold the others up.  In a living queue of short commands on a busy
+ * machine, the lock is free most of the time, while the next waiter wakes up: so check many times,
+ * over a time long enough for a waiter to wake up. */
 static enum outcome take_deserted(struct taking *taking, struct error *error)
 {
 	static const struct checks usual = {50, 22 * SECOND / 100, SECOND / 2, true};
@@ -343,8 +343,8 @@ static enum outcome take_deserted(struct taking *taking, struct error *error)
 	}
 	if (outcome == NEEDS_CHILD)
 		return NEEDS_CHILD; /* QUEUE->look_at has passed: the next look comes at once */
-	/* Each read of the list of all locks stops all locking on the machine: look again after 2
-	 * seconds, 4, 8, and 8. */
+	/* Each read of the list of all locks stops all locking on the machine.  So the pauses get
+	 * longer while a process sleeps there: for the second in line 2 seconds, 4, 8, and 8. */
 	taking->sleepers = sleeper ? taking->sleepers + 1 : 0;
 	pause = queue_pause(queue);
 	for (unsigned i = 0; i < taking->sleepers && i < 3 && pause < 8 * SECOND; i++)
@@ -360,7 +360,7 @@ static enum phase look_from_line(struct taking *taking, struct error *error)
 	if (outcome != BUSY)
 		return end_with(taking, outcome);
 	taking->looks++;
-	/* a replacer before us makes no progress: have the holder stopped ourselves */
+	/* with --replace: those before us make no progress, so end the holder ourselves */
 	if (taking->looks >= 2 && taking->wait->preempt == PREEMPT_REPLACE)
 		return PHASE_HEAD;
 	return PHASE_LINE;
@@ -418,8 +418,8 @@ static bool may_be_superseded(const struct taking *taking)
 	return taking->joined && taking->queue.supersedes;
 }
 
-/* At the head, a waiter sleeps until this moment.  One that may be superseded looks in between, and
- * loses its place among programs that do not queue. */
+/* At the head, a waiter sleeps until this moment.  A waiter that may be superseded wakes sooner, to
+ * look, and so loses its place among programs that do not queue. */
 static struct deadline end_of_sleep(const struct taking *taking)
 {
 	if (!may_be_superseded(taking))
@@ -490,7 +490,8 @@ static enum outcome verify(struct lock *lock, enum outcome outcome)
 	CRASH_POINT("lock.taken");
 	if (method->current(lock)) /* K3: the name still means it */
 		return TAKEN;
-	/* no release unlocks a caller's descriptor, and its next open says what is wrong with it */
+	/* release() does not unlock a caller's descriptor, and its next open() says what is wrong
+	 * with it */
 	if (lock->spec->name == NULL)
 		attempt_drop(lock);
 	return AGAIN;

@@ -27,8 +27,8 @@ enum step {
 
 	/* TAKING->lock is busy, and the wait for it begins: answer in TAKING->when_busy. */
 	STEP_WAITS,
-	/* TAKING->lock is busy, and we are the first in line, or those before us make no progress:
-	 * stop its holder, and answer in TAKING->nap. */
+	/* TAKING->lock is busy.  With --replace, we are also the first in line, or those before us
+	 * make no progress.  End its holder, and answer in TAKING->nap. */
 	STEP_HELD,
 	/* The record of TAKING->lock must name the command's process: start it, up to its start
 	 * barrier, and answer in TAKING->lock->child->pid. */
@@ -66,25 +66,27 @@ struct taking {
 	enum phase resume;
 	enum step step;
 	enum outcome outcome; /* of the attempt at LOCK, for PHASE_END */
-	unsigned moves;       /* how often its name has come to mean another file */
+	unsigned moves;       /* how often LOCK's name has come to mean another file */
 
 	struct lock *single;
 	struct lock **order; /* in which they are taken */
-	unsigned at;         /* LOCK, in ORDER */
+	unsigned at;         /* LOCK's index in ORDER */
 
 	struct queue queue; /* LOCK's */
 	bool joined;        /* we have a ticket ... */
 	bool skips;         /* ... which only keeps later waiters behind us */
-	int looks;          /* in PHASE_LINE: is LOCK deserted? */
-	unsigned sleepers;  /* how many of them in a row found a process asleep in front of it */
+	int looks;          /* in PHASE_LINE: how many looks found LOCK not deserted */
+	unsigned sleepers;  /* how many of the last looks in a row found a process asleep in front
+	                     * of it */
 };
 
-/* Take the COUNT locks at LOCKS within WAIT: all or none.  All three must stay where they are. */
+/* Prepare to take the COUNT locks at LOCKS within WAIT: all or none.  TAKING, LOCKS and WAIT must
+ * stay where they are. */
 void taking_begin(struct taking *taking, struct lock *locks, unsigned count,
     const struct wait_options *wait);
 
-/* Go on.  ERROR is filled with STEP_FAILED, and may be with STEP_BUSY: why waiting longer would not
- * have helped. */
+/* Go on.  ERROR is filled on STEP_FAILED, and sometimes on STEP_BUSY: it says why waiting longer
+ * would not have helped. */
 enum step taking_step(struct taking *taking, struct error *error);
 
 /* After STEP_WAITS: our place in the queue, from 1; 0: unknown. */

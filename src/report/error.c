@@ -71,8 +71,8 @@ int error_no_process(struct error *error)
 	    "the control group)");
 }
 
-/* Take the SIGPIPE that a failed write(2) has left pending for this thread.  Where a sandbox
- * refuses sigtimedwait(2), to ignore the signal takes it from the queue. */
+/* Take the SIGPIPE that a failed write(2) has left pending for this thread.  If a sandbox refuses
+ * sigtimedwait(2), ignore SIGPIPE for a moment: that discards it. */
 static void take_sigpipe(const sigset_t *only_pipe)
 {
 	const struct timespec at_once = {0, 0};

@@ -44,7 +44,7 @@ enum kind {
 	ERROR_PERMISSION = EXIT_NOTPERMITTED,
 	ERROR_AWAY = 256, /* unavailable, but another try may help: a server that is silent, or
 	                     without a leader */
-	ERROR_SLOW        /* the same, of a server that was reached: it, or this machine, is busy */
+	ERROR_SLOW        /* the same, but the server was reached: it, or this machine, is busy */
 };
 
 /* The exit status for an error of KIND; a failure that no error describes is a bug. */
@@ -75,7 +75,7 @@ int error_no_process(struct error *error);
 /* Start every message with NAME, which must last: "semlock", or "flock". */
 void report_as(const char *name);
 
-/* write(2) of SIZE BYTES on FD, a pipe or a socket among others, made again while a signal
+/* write(2) the SIZE bytes at BYTES to FD, which may be a pipe or a socket; repeated while a signal
  * interrupts it.  If nobody reads there, it fails with EPIPE, and raises no SIGPIPE.  Safe in any
  * thread, and in a handler.  Returns as write(2), with errno set. */
 ssize_t write_without_sigpipe(int fd, const void *bytes, size_t size);

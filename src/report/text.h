@@ -76,8 +76,8 @@ struct similar {
 	char hint[96];
 };
 
-/* Compares the word with CANDIDATE.  An edit is a letter more or less, another letter, or two that
- * changed places; a candidate is near if it takes one edit in three letters at most. */
+/* Compare the word with CANDIDATE.  An edit is a letter inserted, removed or replaced, or two
+ * letters swapped; a candidate is near if it takes one edit, or at most one for three letters. */
 void similar_try(struct similar *similar, const char *candidate);
 
 /* "; did you mean PREFIXbestSUFFIX?", or "" if no candidate was near.  The text lives as long as

@@ -15,7 +15,7 @@
 struct ancestor {
 	struct process process;
 	char program[NAME_MAX + 1]; /* the last part of its program's path; "": may not be read */
-	char script[NAME_MAX + 1];  /* the same of its interpreter's script; "": none */
+	char script[NAME_MAX + 1];  /* the same of the script that it interprets; "": none */
 	bool is_shell;
 };
 
@@ -45,7 +45,7 @@ static void read_program(struct ancestor *ancestor)
 
 enum interpreter { NO_INTERPRETER, SHELL, OTHER_INTERPRETER };
 
-/* PROGRAM may have a version behind its name ("python3.11"), or be a login shell ("-bash"). */
+/* PROGRAM may end in a version ("python3.11"), or be a login shell ("-bash"). */
 static enum interpreter interpreter_called(const char *program)
 {
 	static const char others[][sizeof "nodejs"] = {"bun", "deno", "java", "lua", "node",
@@ -103,7 +103,7 @@ static void read_script(struct ancestor *ancestor)
 		copy_last_part(ancestor->script, word, strlen(word));
 }
 
-/* Read the process PID.  Returns false if it is no more. */
+/* Read the process PID.  Returns false if it no longer exists. */
 static bool read_ancestor(pid_t pid, struct ancestor *ancestor)
 {
 	char first[NAME_MAX + 1];

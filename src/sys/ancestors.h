@@ -2,7 +2,7 @@
 /* sys/ancestors.h - this process's ancestors, by name.
  *
  * A process chooses its own name.  That is no danger here: only ancestors are looked at, and each
- * of them could have started this process otherwise. */
+ * of them decided anyway how this process was started. */
 #ifndef SEMLOCK_SYS_ANCESTORS_H
 #define SEMLOCK_SYS_ANCESTORS_H
 

@@ -52,17 +52,18 @@ struct effort {
 /* The effort that begins now.  Makes no system call where clock_now() needs none. */
 struct effort effort_begins(void);
 
-/* Is it more than LIMIT ns, or about to be?  Never before LIMIT ns have passed by the clock. */
+/* Is it more than LIMIT ns?  It is measured from the first call that comes when LIMIT ns have
+ * passed by the clock; that call returns false. */
 bool effort_exceeds(struct effort *effort, int64_t limit);
 
-/* The most that a look may cost which only informs somebody. */
+/* How much a look may cost, if it only informs somebody. */
 struct allowance {
 	int64_t budget; /* ns of processor time; 0: any */
 	struct deadline deadline;
 	struct effort effort;
 };
 
-/* From now on. */
+/* The allowance that begins now. */
 struct allowance allowance_begins(int64_t budget, struct deadline deadline);
 
 /* Is the budget spent, or the deadline over? */

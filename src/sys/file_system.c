@@ -60,7 +60,7 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* Copy the next field of LINE into FIELD (SIZE bytes); a longer one is cut, but passed whole.
+/* Copy the next field of LINE into FIELD (SIZE bytes); a longer one is cut, but skipped whole.
  * Returns what follows it, or NULL if there is none. */
 static const char *next_field(const char *line, char *field, size_t size)
 {

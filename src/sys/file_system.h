@@ -8,8 +8,8 @@
 
 enum file_system {
 	FS_LOCAL,   /* no other kernel uses it */
-	FS_NFS,     /* on a server.  There flock(2) locks all bytes of a file, like fcntl(2); but a
-	         * directory for this kernel alone */
+	FS_NFS,     /* on a server.  There flock(2) of a file locks all its bytes, like fcntl(2); of
+	         * a directory, it locks for this kernel alone */
 	FS_NETWORK, /* the same on another network file system: CIFS, 9p */
 	FS_SHARED   /* other kernels may use it: FUSE, and any unknown type */
 };
@@ -37,8 +37,8 @@ bool procfs_mount_line(const char *line, struct procfs_mount *mount);
 /* Find the mount of FD's file.  Returns false if /proc does not have it. */
 bool file_system_mount(int fd, struct procfs_mount *mount);
 
-/* Do other machines use the files of MOUNT without seeing this kernel's flocks, or its record
- * locks, judged by its type and options?  The second function: is it so for its type, whatever the
+/* By MOUNT's type and options, do other machines use its files without seeing this kernel's flocks
+ * (IS_FLOCK), or its record locks?  The second function: is that so for its type, whatever the
  * options? */
 bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock);
 bool file_system_hides_all_locks(const struct procfs_mount *mount);
@@ -47,8 +47,8 @@ bool file_system_hides_all_locks(const struct procfs_mount *mount);
  * the file system below?  (bindfs does so: its locks are seen on that mount only.) */
 bool file_system_may_hide_locks(const struct procfs_mount *mount);
 
-/* The device number that /proc/locks uses for FD's file, for which fstat(2) returns DEVICE.  They
- * differ on btrfs and overlay. */
+/* The device number that /proc/locks uses for FD's file, for which fstat(2) returns DEVICE.  The
+ * two differ on btrfs and overlay. */
 void file_system_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number);
 
 /* Make the server, if there is one, refresh what fstat(2) and similar calls return for NAME in

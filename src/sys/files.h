@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/files.h - files and descriptors that the program opens for itself: where their descriptors
- * lie, which file they are, and calls repeated while a signal interrupts them (NFS, FUSE).  An
- * interrupted call may have taken effect: then the next one fails with EEXIST or ENOENT, which the
- * caller must expect. */
+/* sys/files.h - files and descriptors that the program opens for itself: the numbers of their
+ * descriptors, which file they are, and calls repeated while a signal interrupts them (NFS, FUSE).
+ * An interrupted call may have taken effect: then the next one fails with EEXIST or ENOENT, which
+ * the caller must expect. */
 #ifndef SEMLOCK_SYS_FILES_H
 #define SEMLOCK_SYS_FILES_H
 
@@ -54,9 +54,9 @@ static inline bool same_file(struct identity one, struct identity other)
  * ENAMETOOLONG, if SPACE is too small. */
 const char *path_directory(const char *path, char space[PATH_MAX]);
 
-/* PATH as it is named from any directory: PATH itself if it begins with a slash, else put after the
- * working directory into SPACE.  NULL with errno set: ENAMETOOLONG if SPACE is too small, or
- * getcwd(3) failed. */
+/* PATH as an absolute path: PATH itself if it begins with a slash, else the working directory and
+ * PATH, put into SPACE.  NULL with errno set: ENAMETOOLONG if SPACE is too small, or getcwd(3)
+ * failed. */
 const char *path_absolute(const char *path, char space[PATH_MAX]);
 
 /* RESULT becomes the result of CALL: -1, with errno set, if it fails. */
@@ -68,7 +68,8 @@ const char *path_absolute(const char *path, char space[PATH_MAX]);
 int call_open(int directory, const char *name, int flags, mode_t mode);
 int call_unlink(int directory, const char *name, int flags);
 
-/* flock(2), exclusive, only with LOCK_NB: a flock that sleeps must return when a signal comes. */
+/* flock(2) with LOCK_EX and LOCK_NB.  Not for a flock(2) that sleeps: that must return when a
+ * signal comes. */
 int call_try_flock(int fd);
 
 /* Rename FROM to TO; fails with EEXIST if TO exists, and with EINVAL or ENOSYS if the file system

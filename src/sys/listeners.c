@@ -10,7 +10,7 @@
 
 #include "sys/listeners.h"
 
-/* ---- the kernel is asked: sock_diag(7); its <linux/unix_diag.h> is not everywhere ---- */
+/* ---- ask the kernel: sock_diag(7); its <linux/unix_diag.h> is not everywhere ---- */
 
 enum {
 	NETLINK_DIAG = 4,
@@ -25,7 +25,7 @@ enum {
 };
 
 struct message {
-	uint32_t length; /* with these flags */
+	uint32_t length; /* of the message, with this header */
 	uint16_t type, flags;
 	uint32_t sequence, port;
 };
@@ -131,7 +131,7 @@ static bool each_by_diag(bool (*see)(const char *name, uid_t user, void *context
 		return false;
 	if (send(kernel, &question, sizeof question, 0) == (ssize_t)sizeof question)
 		progress = GOES_ON;
-	while (progress == GOES_ON) { /* the kernel prepares each piece when it is asked */
+	while (progress == GOES_ON) { /* recv(2) itself has the kernel prepare each piece */
 		got = recv(kernel, piece, sizeof piece, MSG_DONTWAIT);
 		progress = got > 0 ? see_piece(piece, (size_t)got, see, context) : REFUSED;
 	}
@@ -139,7 +139,7 @@ static bool each_by_diag(bool (*see)(const char *name, uid_t user, void *context
 	return progress == IS_WHOLE;
 }
 
-/* ---- /proc/net/unix: every socket, of thousands ---- */
+/* ---- /proc/net/unix lists every socket, perhaps thousands ---- */
 
 /* "Num RefCount Protocol Flags Type St Inode @NAME" */
 static void each_by_procfs(bool (*see)(const char *name, uid_t user, void *context), void *context)

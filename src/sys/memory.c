@@ -8,8 +8,8 @@
 
 #include "sys/memory.h"
 
-/* Enough for fifty environment variables, and no more than fills the third page of writable data of
- * a static program. */
+/* Enough for fifty environment variables, but small enough that a static program's writable data
+ * fits in three pages. */
 enum { ROOM = 72 * alignof(max_align_t) };
 
 void *memory_lasting(size_t size)

@@ -165,7 +165,7 @@ static void add_fd(struct open_fds *open_fds, struct open_fd open_fd)
 			add_locks(open_fds, open_fd);
 }
 
-/* Add those of process PID, as THREAD shows them. */
+/* Add the descriptors of process PID, as /proc shows them for THREAD. */
 static enum fds_shown add_fds_of(struct open_fds *open_fds, pid_t pid, pid_t thread)
 {
 	char path[64];
@@ -300,8 +300,9 @@ void open_fds_forget(struct open_fds *open_fds)
 	*open_fds = (struct open_fds){0};
 }
 
-/* select(2) ignores numbers beyond the process's table of descriptors, and fails for a number below
- * that which is not open, as FD.  (poll(2) would ask a FUSE server, which may hang.) */
+/* select(2) ignores numbers beyond the end of the process's table of descriptors, but fails for a
+ * number in it that is not open.  FD is not open.  (poll(2) would ask a FUSE server, which may
+ * hang.) */
 static bool is_behind_table(int fd)
 {
 	struct timeval no_time = {0, 0};

@@ -83,8 +83,8 @@ struct open_fds {
 	enum seen seen;
 };
 
-/* A walk over all processes that several searches use; each reads anew what its files have locked.
- * All zero: it has not begun. */
+/* A walk over all processes that several searches share; each search reads anew what its files have
+ * locked.  All zero: it has not begun. */
 struct fd_walk {
 	int64_t piece; /* ns by the clock that a piece of it may take; 0: no pieces */
 	DIR *proc;     /* where to continue; NULL: not begun, or complete */
@@ -117,7 +117,7 @@ bool open_fds_see(pid_t pid, void *context);
 void open_fds_forget(struct open_fds *open_fds);
 
 /* May this process have inherited a descriptor for FILE, other than the two of OWN (-1: none)?
- * Does not read /proc; also true if that would be needed, for a thousand descriptors. */
+ * Does not read /proc; so also true if the process has room for a thousand descriptors. */
 bool open_fds_may_inherit(const struct identity *file, const int own[2]);
 
 /* Do descriptor A of process P and B of Q share one open file description?  1: yes; 0: no; -1: the
@@ -133,7 +133,8 @@ struct pipe_holders {
 	/* only through its children that started at this time or later: process_stat()'s ticks */
 	unsigned long long since;
 	pid_t except; /* never this process, nor its descendants; 0: no exception */
-	/* leave this child a zombie, and reap all others; 0: reap all */
+	/* leave this child a zombie, and reap all others; 0: reap none, the caller does
+	 * (pipe_holders_reap()) */
 	pid_t unreaped;
 	pid_t refused; /* set to a process that this one may not signal */
 };

@@ -84,9 +84,9 @@ bool procfs_ended(char state)
 #define FIRST_TIMENS 0xEFFFFFFA
 
 /* In a time namespace, the kernel adds this many ns to the time since boot and to the start of a
- * process, but other namespaces read the record, too.  Each thread reads the offset for itself: if
- * threads shared it, one could see 0 while another still reads it, and take a living holder for
- * dead. */
+ * process.  A lock's record contains such a start, and is read in other namespaces, too: so
+ * subtract the offset.  Each thread reads it for itself: if threads shared it, one could see 0
+ * while another still reads it, and take a living holder for dead. */
 static int64_t boottime_offset(void)
 {
 	static _Thread_local int64_t offset;

@@ -67,13 +67,14 @@ enum fds_shown {
 	FDS_REFUSED /* EACCES, EPERM */
 };
 
-/* Which thread's directory in /proc shows PID's descriptors, after PID's own has SHOWN this?  If
- * the first thread has ended before the others, PID's own shows none to root, and refuses the user
- * whose process it is; each of the others shows them.  Returns one of these; otherwise PID. */
+/* Which thread's directory in /proc shows PID's descriptors, after PID's own directory has SHOWN
+ * this?  If the first thread has ended before the others, PID's own directory shows no descriptors
+ * to root, and refuses the user whose process it is; that of each other thread shows them.  Returns
+ * one of these threads; otherwise PID. */
 pid_t process_thread_with_files(pid_t pid, enum fds_shown shown);
 
-/* Call SEE with the pid of each child that PID's first thread has, until it returns false; where
- * the kernel does not list children, with that of each process. */
+/* Call SEE with the pid of each child that PID's first thread has, until SEE returns false; where
+ * the kernel does not list children, or they are too many, with the pid of each process. */
 void process_children(pid_t pid, bool (*see)(pid_t pid, void *context), void *context);
 
 /* PID's youngest child that has not ended, or 0. */
@@ -87,8 +88,8 @@ bool process_is_below(pid_t pid);
  * if /proc does not say. */
 bool process_sees_all(void);
 
-/* Is /proc of this process's PID namespace?  After unshare -p -f without --mount-proc it is not:
- * its PID 5 is not kill(2)'s. */
+/* Does /proc show this process's PID namespace?  After unshare -p -f without --mount-proc it does
+ * not: its PID 5 is not kill(2)'s. */
 bool process_numbers_ours(void);
 
 /* Does process PID descend from ANCESTOR, through a child that started at SINCE (ticks after boot)

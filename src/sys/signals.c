@@ -86,8 +86,9 @@ static timer_t timer;
 static volatile sig_atomic_t ticking;
 static volatile sig_atomic_t pause_ms;
 
-/* The signal may arrive before the call it should interrupt; then the next one, after this time,
- * does.  A shorter time would interrupt what most callers do after a timely signal. */
+/* The signal may arrive before the call that it should interrupt: then the next signal, after this
+ * time, interrupts it.  If the first one came in time, a shorter pause would interrupt what most
+ * callers do next. */
 #define FIRST_PAUSE_MS 4
 static struct sigaction old_action;
 static sigset_t old_mask;
@@ -164,10 +165,9 @@ static struct watched afar = {.pidfd = -1};
 static bool from_afar;
 static atomic_bool afar_ended;
 static pid_t parent_thread; /* thread_of_parent() */
-/* A stopped process acts on SIGCONT, and on no other signal but KILL.  SIGCONT may come from
- * anyone, and from the kernel also when only the thread of the parent ends that started this
- * process: check the parent's PID.  Where that cannot be seen, use a signal that nobody else
- * sends. */
+/* A stopped process acts on SIGCONT, and on no other signal but KILL.  But anyone may send SIGCONT,
+ * and the kernel also sends it when only the thread that started this process ends, not its parent:
+ * so check the parent's PID.  Where that cannot be seen, use a signal that nobody else sends. */
 #define PARENT_SIGNAL (parent == 0 ? SIGPWR : SIGCONT)
 
 bool signal_has_mark(const siginfo_t *info, enum signal_mark mark)
@@ -250,10 +250,10 @@ static void end_with_parent(int signo)
 	if (!parent_ended_by(signo))
 		return;
 	raise(SIGTERM);
-	_exit(128 + SIGTERM); /* process 1 of a container */
+	_exit(128 + SIGTERM); /* process 1 of a container: SIGTERM has not ended it */
 }
 
-/* If the end cannot be waited for, it counts as ended: the command must not outlive it. */
+/* If waiting for the end fails, the process counts as ended: the command must not outlive it. */
 static void *wait_afar(void *unused)
 {
 	struct pollfd end = {afar.pidfd, POLLIN, 0};

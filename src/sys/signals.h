@@ -24,7 +24,7 @@ extern const int ending_signals[ENDING_SIGNALS];
 /* Is SIGNO one of them? */
 bool is_ending_signal(int signo);
 
-/* Is SIGNO ignored?  (If it is blocked, it is queued all the same.) */
+/* Is SIGNO ignored?  (Even then it is queued if it is blocked.) */
 bool signals_ignored(int signo);
 
 /* sigtimedwait(2) for at most TIME ns; INT64_MAX: no limit. */
@@ -49,12 +49,12 @@ int signals_free_thread(pthread_t *thread, void *(*main)(void *), void *argument
 
 /* ---- a timer that wakes a lock call which sleeps in the kernel ----
  *
- * A one-shot timer may fire just before the call goes to sleep, which then sleeps forever.  This
+ * A one-shot timer may fire just before the call goes to sleep: then the call sleeps forever.  This
  * timer fires again, after 4, 8, 16 and at last every 64 ms, until it is turned off.
  *
- * Its signal is SIGIO: a descriptor with O_ASYNC wakes the call as well.  The caller may have
- * SIGALRM blocked, ignored or pending ("alarm(5), exec semlock"), and the command inherits that
- * unchanged. */
+ * Its signal is SIGIO: so a descriptor with O_ASYNC wakes the call as well.  It is not SIGALRM,
+ * because the caller may have that blocked, ignored or pending ("alarm(5), exec semlock"), and the
+ * command inherits it unchanged. */
 
 /* AFTER nanoseconds from now, and until wakeup_off(), a call that sleeps fails with EINTR.  A
  * second wakeup_set() moves the first; AFTER INT64_MAX is wakeup_off().  Returns 0, or -1 with
@@ -66,10 +66,10 @@ void wakeup_off(void);
 
 /* ---- the end of the process that started this one ---- */
 
-/* From now on, the end of process PARENT (0: of the one that started this process) ends this
- * process like SIGTERM, or, where all signals are blocked, arrives as a signal: see
- * parent_ended_by().  SIGTERM is no longer ignored or blocked.  A child does not inherit this.
- * PARENT_ENDED: it has ended already; PARENT_UNSEEN, with errno set: its end cannot be seen. */
+/* When process PARENT (0: the one that started this process) ends, this process ends as by SIGTERM,
+ * or, where all signals are blocked, receives a signal: see parent_ended_by().  SIGTERM is no
+ * longer ignored or blocked.  A child does not inherit this.  PARENT_ENDED: PARENT has ended
+ * already; PARENT_UNSEEN, with errno set: its end cannot be seen. */
 enum parent_state { PARENT_WATCHED, PARENT_ENDED, PARENT_UNSEEN };
 enum parent_state parent_watch(pid_t parent);
 
@@ -82,8 +82,8 @@ int parent_watch_from_afar(void);
  * parent ended? */
 bool parent_ended_by(int signo);
 
-/* Does INFO's SIGCONT only mean that the thread has ended which started this process?  The parent
- * goes on then. */
+/* Does INFO's SIGCONT mean only that the thread that started this process has ended, while the rest
+ * of the parent goes on? */
 bool parent_lost_thread(const siginfo_t *info);
 
 #endif

@@ -11,8 +11,8 @@
 #include "sys/deadline.h"
 
 /* poll(2) the COUNT descriptors FDS until UNTIL, repeated while a signal interrupts it.  Returns
- * how many are ready; 0 when UNTIL has passed; or -1 with errno set, and no revents: the call is
- * refused, and always will be.  Then the caller's wait ends with an error. */
+ * how many are ready; 0 when UNTIL has passed; or -1 with errno set, and no revents: poll(2) is
+ * refused, and always will be.  Then the caller must end its wait with an error. */
 int poll_until(struct pollfd *fds, nfds_t count, struct deadline until);
 
 /* In a thread that keeps a lock: poll(2) of the COUNT descriptors FDS for at most TIMEOUT ms (-1:
