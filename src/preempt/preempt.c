@@ -39,22 +39,22 @@ struct preemption {
 	bool toggles;    /* --toggle */
 	bool stopped;    /* a process has been signalled */
 	bool said_young; /* --verbose has named a holder that is left alone */
-	bool doubted;    /* LOOK.doubtful of the look before */
+	bool doubted;    /* LOOK.doubtful of the previous look */
 	struct target_list targets;
 	struct owners first; /* with --toggle: the holders that the first signals went to */
 	struct look look;
-	int64_t yields_since; /* since then each look found LOOK.yields, in ns; 0: not the last */
-	enum stage stage;     /* what LOOK has led to, ... */
-	int64_t since; /* ... as has each look since then, in ns on clock_now()'s clock: ... */
-	int looks;     /* ... the number of those looks */
-	long pause;    /* ms until the next look */
+	int64_t yields_since; /* since when (ns) each look found LOOK.yields; 0: the last did not */
+	enum stage stage;     /* what LOOK has led to ... */
+	int64_t since;        /* ... and each look since then, in ns on clock_now()'s clock ... */
+	int looks;            /* ... the number of those looks */
+	long pause;           /* ms until the next look */
 	struct search_terms terms; /* of each look */
 	struct fd_walk walk;       /* of each look */
 	int64_t look_began;        /* ns on clock_now()'s clock; 0: none is under way */
 	struct error *error;
 };
 
-/* Does process PID belong to this user, who may signal it?  Then only a sandbox refuses that. */
+/* Does process PID belong to this user?  Then only a sandbox can refuse a signal to it. */
 static bool is_this_users(pid_t pid)
 {
 	struct process process;
@@ -90,13 +90,13 @@ static int add_target(struct preemption *state, pid_t pid)
  * in vain. */
 static bool too_late(const struct preemption *state)
 {
-	/* With --older, a holder that is old enough is stopped. */
+	/* With --older, a holder that is old enough is stopped even with -n. */
 	const bool try_once = state->try_once && state->request->older == 0;
 
 	return !state->stopped && (try_once || deadline_left(&state->deadline) == 0);
 }
 
-/* Does PID hold the lock now; or SUPERVISOR, a flock -o whose command PID is? */
+/* Does PID hold the lock now?  Or does SUPERVISOR, a flock -o that runs PID as its command? */
 static bool proven_holder(struct preemption *state, pid_t pid, pid_t supervisor)
 {
 	struct procfs_stat seen;
@@ -185,9 +185,10 @@ static void continue_stopped(const struct target *target, const struct owner *ho
 }
 
 /* Do not signal a holder that only its record or its open descriptor names.  A doubt counts if two
- * searches in a row find it and no signalled target is alive: a release during a search causes one,
- * and /proc/locks, which changes while it is read, can list a lock twice, the second time without
- * its process.  Returns 1 to go on, 0 to search again, -1 with ERROR filled. */
+ * searches in a row find it and no signalled target is alive, because a doubt can pass: the lock
+ * may be released during a search, and /proc/locks, which changes while it is read, can list a lock
+ * twice, the second time without its process.  Returns 1 to go on, 0 to search again, -1 with ERROR
+ * filled. */
 static int check_doubt(struct preemption *state, const struct owner *holder, pid_t pid)
 {
 	bool sure = state->doubted && !target_list_obeys(&state->targets);
@@ -217,8 +218,8 @@ static int check_doubt(struct preemption *state, const struct owner *holder, pid
 	return missing == NULL;
 }
 
-/* Add all processes through which the lock is held, and a semlock that only the record names, to
- * wait for its end. */
+/* Add all processes through which the lock is held; a semlock that only the record names, to wait
+ * for its end; and the command of a flock(1). */
 static int add_targets(struct preemption *state, const struct owner *holder)
 {
 	struct target *target;
@@ -299,16 +300,17 @@ static bool is_concerned(const struct preemption *state, const struct owner *hol
 	return concerned;
 }
 
-/* Is HOLDER's lock file not filled yet, or a dead holder's that another process is taking over? */
+/* Is HOLDER's lock file not yet filled in, or is another process taking it over from a dead
+ * holder? */
 static bool changes_hands(const struct owner *holder)
 {
 	return (holder->verdict == ALIVE && holder->doubt == DOUBT_NOBODY) ||
 	       holder->doubt == DOUBT_FLOCK;
 }
 
-/* Leave HOLDER alone if it may give the lock back, and note that in STATE->look.  After a second it
- * is no longer left alone: a waiter that was stopped at this point counts as a holder.  Returns
- * true if it is left alone. */
+/* Leave HOLDER alone if it may give the lock back, and note that in STATE->look; but only for a
+ * second: then it counts as a holder, for instance a waiter that was stopped at this point.
+ * Returns true if it is left alone. */
 static bool leave_yielding(struct preemption *state, const struct owners *found,
     const struct owner *holder)
 {
@@ -318,9 +320,9 @@ static bool leave_yielding(struct preemption *state, const struct owners *found,
 	return state->yields_since == 0 || clock_now() - state->yields_since < SECOND;
 }
 
-/* Leave HOLDER alone until it ends, or is old enough; a process can release the lock and live
- * on.  A holder of unknown age is not left alone: the proofs decide.  Returns 1; 0: it is old
- * enough; -1 with ERROR filled. */
+/* With --older, leave HOLDER alone until it ends, releases the lock (a process can do that and live
+ * on), or is old enough.  If its age is unknown, do not: the proofs decide.  Returns 1 if it is
+ * left alone; 0 if not; -1 with ERROR filled. */
 static int leave_young(struct preemption *state, const struct owner *holder)
 {
 	int64_t age = clock_realtime() - holder->since,
@@ -340,8 +342,8 @@ static int leave_young(struct preemption *state, const struct owner *holder)
 	return add_targets(state, holder) == 0 ? 1 : -1;
 }
 
-/* Find out which of the holders FOUND are TO_STOP, and fill STATE->look.  Returns 0, or -1 with
- * ERROR filled: one of them cannot be stopped. */
+/* Set TO_STOP for each of the holders FOUND, and fill STATE->look.  Returns 0, or -1 with ERROR
+ * filled: one of them cannot be stopped. */
 static int judge_holders(struct preemption *state, const struct owners *found, bool *to_stop)
 {
 	for (size_t i = 0; i < found->holders; i++) {
@@ -391,10 +393,11 @@ static int stop_holders(struct preemption *state, const struct owners *found)
 	return result;
 }
 
-/* Sleep until a target's SIGKILL is due, or for the pause: in the kernel's queue for the lock,
- * where the caller sleeps for as many ns as this returns.  Where the kernel has no queue, and with
- * --toggle, sleep here until a target ends; the pause limits that, because a process can release a
- * lock and live on.  The pidfd of an ended process would keep poll(2) from sleeping. */
+/* Sleep until a target's SIGKILL is due, or for the pause.  For a kernel lock, return that time in
+ * ns: the caller sleeps in the kernel's queue for the lock.  For other locks, and with --toggle,
+ * sleep here until a target ends, and return 0; the pause limits that, because a process can
+ * release a lock and live on.  Prune the targets first: the pidfd of an ended process would keep
+ * poll(2) from sleeping. */
 static int64_t wait_for_targets(struct preemption *state)
 {
 	const bool sleeps = !state->toggles && state->lock->spec->method->family == OF_KERNEL;
@@ -417,9 +420,9 @@ static enum stage stage_after(const struct preemption *state)
 	return target_list_obeys(&state->targets) ? STAGE_STOP : STAGE_SEARCH;
 }
 
-/* If no holder was seen for a second and in ten looks, it is on another host or in another
- * container.  (On a busy machine, a second may be one look at a lock that changes hands.)  Returns
- * 0, or -1 with ERROR filled. */
+/* Count the looks that led to STAGE.  If no holder was seen for a second and in ten looks, it is on
+ * another host or in another container.  (On a busy machine, one look at a lock that changes hands
+ * may take a second.)  Returns 0, or -1 with ERROR filled. */
 static int preempt_enter(struct preemption *state, enum stage stage)
 {
 	const int64_t now = clock_now();
@@ -444,7 +447,7 @@ static enum outcome preempt_busy(struct preemption *state, enum busy_reason reas
 	return BUSY;
 }
 
-/* The PIDs of another PID namespace mean other processes here. */
+/* Refuse a /proc of another PID namespace: its PIDs mean other processes here. */
 static int check_proc(struct error *error)
 {
 	if (process_numbers_ours() || access("/proc/stat", F_OK) != 0)
@@ -479,8 +482,8 @@ static int look_and_stop(struct preemption *state)
 	return stopped == 0 ? preempt_enter(state, stage_after(state)) : -1;
 }
 
-/* How long to sleep until the next look, which took TOOK ns: longer each time, and at least as long
- * as a look, so that a holder that is about to end does so while we sleep. */
+/* Set how long to sleep until the next look, after one that took TOOK ns: longer each time, and at
+ * least as long as a look, so that a holder that is about to end does so while we sleep. */
 static void set_pause(struct preemption *state, int64_t took)
 {
 	const int64_t young = state->look.young;
@@ -498,8 +501,8 @@ static void set_pause(struct preemption *state, int64_t took)
 		state->pause = (long)(least / MILLISECOND);
 }
 
-/* One look, or a piece of it.  AGAIN: the lock may be free now; before the next one, sleep for *NAP
- * ns. */
+/* One look, or a piece of it.  AGAIN: the lock may be free now; before the next look, sleep for
+ * *NAP ns. */
 static enum outcome preempt_once(struct preemption *state, int64_t *nap)
 {
 	int looked;

@@ -12,19 +12,20 @@
 /* What is known of a lock's holder from one look to the next. */
 struct preemption;
 
-/* With REQUEST's --replace or --toggle.  DEADLINE and TRY_ONCE limit the wait for a holder to
- * signal; once a holder has been signalled there is no limit, or it might have been ended in
- * vain.  NULL with ERROR filled: no memory. */
+/* Begin REQUEST's --replace or --toggle.  DEADLINE and TRY_ONCE limit the wait for a holder to
+ * signal; once a holder has been signalled there is no limit, or it might have been ended in vain.
+ * Returns NULL with ERROR filled if there is no memory. */
 struct preemption *preempt_begin(const struct request *request, const struct deadline *deadline,
     bool try_once, struct error *error);
 
 /* LOCK is busy.  Look for its holder, prove that it holds the lock, signal it, and let it end.
  *
  * AGAIN: LOCK may be free now; before the next call, sleep for *NAP ns in the kernel's queue for
- * it, so that it is not left free during the next look.  If *NAP is 0, try LOCK without sleeping:
- * only a piece of a look has been made, and the next call continues it.  BUSY: the time is up
- * before a holder was signalled, after which there is no limit; LOCK->busy says why.  FAILED with
- * ERROR filled, as when the holder may not be signalled or is an ancestor of this process.
+ * it, so that LOCK is not left free during the next look.  If *NAP is 0, try LOCK without sleeping:
+ * only a piece of a look has been made, and the next call continues it; or, if the kernel has no
+ * queue for LOCK, this call has slept.  BUSY: the time was up before a holder was signalled, after
+ * which there is no limit; LOCK->busy says why.  FAILED with ERROR filled, as when the holder may
+ * not be signalled or is an ancestor of this process.
  *
  * With --toggle LOCK is not open: after a holder was signalled, this waits for its end and returns
  * BUSY, with LOCK->busy BUSY_TOGGLED.  Each run either takes the lock or ends a holder: if two run

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* preempt/target_list.h - the processes that may be signalled, each known by a pidfd: a descriptor
- * of that very process.  Once it has ended, a signal reaches no process, even if its PID has been
- * reused. */
+ * of that very process.  Once the process has ended, a signal reaches no process, even if its PID
+ * has been reused. */
 #ifndef SEMLOCK_PREEMPT_TARGET_LIST_H
 #define SEMLOCK_PREEMPT_TARGET_LIST_H
 
@@ -30,16 +30,17 @@ struct target *target_find(const struct target_list *list, pid_t pid);
 /* Add PID, unless LIST has it.  Returns 0, also if no such process exists; or -1 with errno set. */
 int target_add(struct target_list *list, pid_t pid);
 
-/* Returns 0, also when TARGET has ended; -1 with errno set. */
+/* Send SIGNO (0: only check that it may be sent).  Returns 0, also when TARGET has ended; -1 with
+ * errno set. */
 int target_signal(const struct target *target, int signo);
 
 /* Is a target that has been signalled still alive? */
 bool target_list_obeys(const struct target_list *list);
 
-/* Drop those that have ended. */
+/* Drop the targets that have ended. */
 void target_list_prune(struct target_list *list);
 
-/* Sleep until one of them ends, for MS at most. */
+/* Sleep until a target ends, for MS ms at most. */
 void target_list_await(const struct target_list *list, int64_t ms);
 
 /* The time until the first SIGKILL is due, in ms; INT64_MAX: none is. */

@@ -33,8 +33,8 @@ pid_t targets_choose(const struct owner *holder, int signo)
 	return holder->process.pid;
 }
 
-/* Can root alone open LOCK?  Its own mode can keep other users out, or that of a directory above
- * it. */
+/* Can root alone open LOCK?  Its mode, or that of a directory above it, can keep other users
+ * out. */
 static bool is_roots_alone(const struct lock *lock)
 {
 	char self[40], *path, *slash;
@@ -57,8 +57,8 @@ static bool is_roots_alone(const struct lock *lock)
 	return alone;
 }
 
-/* The taker of HOLDER's kernel lock if it is alive and holds the lock, else 0.  After its command's
- * end, a semlock is the holder itself (--min-hold). */
+/* The taker of HOLDER's kernel lock if it is alive and holds the lock, else 0.  Once its command
+ * has ended, a semlock is the holder itself (--min-hold). */
 static pid_t living_taker(const struct owner *holder)
 {
 	pid_t taker = holder->taker;
@@ -114,10 +114,10 @@ bool targets_may_yield(const struct owners *found, const struct owner *holder,
 	if (queue_list(&tickets, path, &limit) != 0 || tickets.failed)
 		return true; /* not known: look at the holder again */
 	/* If the lock is on a caller's descriptor, the ticket belongs to a child of the script that
-	 * holds it. */
+	 * holds it: ask for all members. */
 	for (size_t i = 0; i < holder->nmembers && !yields; i++)
 		yields =
-		    holder->members[i].pid != getpid() && /* the caller's descriptor, inherited */
+		    holder->members[i].pid != getpid() && /* we may inherit a caller's descriptor */
 		    tickets_include(&tickets, holder->members[i].pid);
 	free(tickets.list);
 	for (size_t i = found->holders; i < found->count; i++)

@@ -5,7 +5,8 @@
 
 #include "owners/owners.h"
 
-/* Does flock(1) wait for HOLDER?  It passes no signal on, and its command runs on without it. */
+/* Does a flock(1) wait for HOLDER, its command?  flock(1) passes no signal on, and if it ends, its
+ * command runs on. */
 bool targets_of_flock(const struct owner *holder);
 
 /* The process to send SIGNO to, so that HOLDER releases the lock.  semlock passes a signal on to
@@ -15,14 +16,14 @@ bool targets_of_flock(const struct owner *holder);
  * that still hold the lock. */
 pid_t targets_choose(const struct owner *holder, int signo);
 
-/* Why there is no proof that PID, of HOLDER's kernel lock on LOCK, may be signalled: the rest of a
- * sentence after "process PID (its command)".  NULL: there is proof, or PID has ended.  An open
- * descriptor proves nothing: it can be passed to a process that receives descriptors from
+/* Why nothing proves that PID, a process of HOLDER, may be signalled for its kernel lock LOCK: the
+ * rest of a sentence after "process PID (its command)".  NULL: there is proof, or PID has ended.
+ * An open descriptor proves nothing: it can be passed to a process that receives descriptors from
  * anybody.  The process that the kernel names as the lock's taker is the holder while it still
- * holds the lock; so is its command, if it is a semlock or flock(1).  The kernel names no taker of
- * an OFD lock: there, a semlock or flock(1) that holds it is the holder.  If the taker has ended,
- * only a process of the caller's own user counts; for root, whose daemons accept descriptors from
- * everybody, only on a lock that no other user can open. */
+ * holds the lock; so is the taker's command, if the taker is a semlock or flock(1).  The kernel
+ * names no taker of an OFD lock: there, a semlock or flock(1) that holds it is the holder.  If the
+ * taker has ended, only a process of the caller's own user counts; for root, whose daemons accept
+ * descriptors from everybody, only on a lock that no other user can open. */
 const char *targets_unproven(const struct owner *holder, pid_t pid, const struct lock *lock);
 
 /* Is PID the living taker of HOLDER's kernel lock, or a descendant of it, where the taker runs as
@@ -34,9 +35,9 @@ bool targets_is_of_job(const struct owner *holder, pid_t pid);
 /* May HOLDER, among those FOUND, still give LOCK back?  A waiter that has taken the lock looks for
  * an earlier ticket while it holds its own, and releases the lock if it finds one; else it gives up
  * its ticket and starts its command.  So a holder with a ticket only waits, and must not be
- * signalled.  Returns true, too, if a ticket cannot be seen and other processes wait.  Call it
- * after FOUND was filled and before owners_verify(): then a holder without a ticket has started its
- * command. */
+ * signalled.  Returns true, too, if the queue cannot be read, or if HOLDER's process cannot be seen
+ * and other processes wait.  Call this after FOUND was filled and before owners_verify(): then a
+ * holder without a ticket has started its command. */
 bool targets_may_yield(const struct owners *found, const struct owner *holder,
     const struct lock *lock);
 

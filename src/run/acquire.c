@@ -31,7 +31,7 @@ struct acquisition {
 	enum nesting nesting;          /* what this process has inherited */
 	int fd;                        /* the inherited descriptor that holds the lock */
 	struct own_hold own;           /* the lock is held in the background for an ancestor */
-	bool said;                     /* the message that --queue-max is not kept was printed */
+	bool said;                     /* an unusable queue is reported at the first wait only */
 	struct error error;
 };
 
@@ -49,7 +49,7 @@ static enum run_locks failed(const struct acquisition *acquisition, const struct
 	return LOCKS_NONE;
 }
 
-/* On FUSE, the kernel may keep a lock to this mount. */
+/* On FUSE, a lock may exclude only the processes that use this mount. */
 static void say_hidden(const struct acquisition *acquisition)
 {
 	const struct lock *lock;
@@ -85,20 +85,21 @@ static enum run_locks taken(const struct acquisition *acquisition)
 
 /* ---- locks that this process has inherited ---- */
 
-/* Does the wait end by itself?  Then an inherited lock is busy, like any other. */
+/* Does the wait end by itself?  Then an inherited lock is reported as busy, like any other. */
 static bool wait_ends(const struct request *request)
 {
 	return request->nonblocking || (request->wait >= 0 && !request->keep_place) ||
 	       request->queue_max == 0;
 }
 
-/* Not as flock, nor with --replace or --toggle. */
+/* Does an inherited lock matter?  Not when invoked as flock, nor with --replace or --toggle. */
 static bool may_nest(const struct request *request)
 {
 	return !request->as_flock && request->preempt == PREEMPT_NOT;
 }
 
-/* Only a later call ends the hold, and that call cannot be made while this one waits. */
+/* Only a later semlock --release ends the hold, and its owner cannot run that while this call
+ * waits. */
 static enum run_locks held_for_us(const struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct own_hold *own = &acquisition->own;
@@ -116,7 +117,7 @@ static bool is_on_server(const struct lock *lock)
 	return lock->spec->method->family == ON_SERVER;
 }
 
-/* To wait for LOCK would be to wait for this process. */
+/* This process has inherited LOCK: waiting for it would be waiting for itself. */
 static enum run_locks held_by_us(const struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
@@ -144,8 +145,9 @@ static enum run_locks held_by_us(const struct acquisition *acquisition, const st
 	return failed(acquisition, lock, &error);
 }
 
-/* The command has not inherited SEMLOCK_PASSWORD: ask a server only for what this process does not
- * hold: a slot that may be free, or a shared lock. */
+/* May semlock ask the server for LOCK?  The environment of a command under such a lock lacks
+ * SEMLOCK_PASSWORD, so do not ask for what this process holds.  If the wait ends by itself, ask for
+ * a slot that may be free, or for a shared lock. */
 static bool may_ask(struct acquisition *acquisition, const struct lock *lock)
 {
 	if (acquisition->nesting == NESTING_NONE || !wait_ends(acquisition->request))
@@ -199,7 +201,8 @@ static bool may_wait_unseen(const struct acquisition *acquisition, const struct 
 }
 
 /* LOCK is a file that names no process, such as an empty one made by touch(1).  A program that
- * makes such locks removes them.  If none does, a cron(8) job would wait forever in silence. */
+ * makes such locks removes them.  If nobody removes this one, a cron(8) job would wait forever in
+ * silence. */
 static void say_left_behind(const struct acquisition *acquisition, const struct lock *lock)
 {
 	struct search_terms terms = SEARCH_BRIEFLY;
@@ -228,7 +231,8 @@ static bool needs_queue(const struct wait_options *wait)
 	return wait->places > 0 || wait->supersede;
 }
 
-/* LOCK is busy, and the wait for it begins: --log notes the place, and what is wanted is shown. */
+/* LOCK is busy, and the wait for it begins: note the place for --log, and show the wait as the
+ * options ask. */
 static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
@@ -266,8 +270,8 @@ static enum when_busy wait_or_not(struct acquisition *acquisition, const struct 
 	    own_hold_find(lock, &acquisition->own))
 		return GIVE_UP;
 	show_wait(acquisition, lock);
-	/* A writer that queues between the two would wait for the inherited lock, and this process
-	 * for the writer. */
+	/* A writer that queued between the inherited lock and this one would wait for the inherited
+	 * lock, and this process for the writer. */
 	return acquisition->nesting == NESTING_NONE ? WAIT : WAIT_PAST_QUEUE;
 }
 
@@ -352,8 +356,8 @@ static enum outcome acquisition_take(struct acquisition *acquisition)
 	}
 }
 
-/* With -n there was no wait, so nobody has looked at what is inherited.  If a lock is, LOCK may be
- * taken past the queue. */
+/* With -n there was no wait, so wait_or_not() has not looked at what this process has inherited.
+ * If that is a lock that does not cover LOCK, LOCK may be taken past the queue. */
 static bool may_skip_queue(struct acquisition *acquisition, const struct lock *lock)
 {
 	if (!lock->place.queued || lock->busy != BUSY_NOW ||

@@ -21,18 +21,18 @@
 #include "sys/files.h"
 #include "sys/waiting.h"
 
-/* The lock may be free, and a server slow to say so.  Until the lock is known to be busy, the time
- * is extended by this. */
+/* A server may be slow to report that the lock is free.  Until the keeper reports that it is busy,
+ * this call waits for this much longer than -w. */
 #define GRACE (2 * SECOND)
 
-/* How much longer than -w --resume waits for the keeper's first message: the machine may be
+/* --resume waits for the keeper's first message for this much longer than -w: the machine may be
  * busy. */
 #define TO_ANSWER (10 * SECOND)
 
 struct front {
 	const struct request *request;
 	int keeper; /* a socket to the keeper */
-	/* when this call stops waiting; never: no -w, or the holder keeps it */
+	/* when this call stops waiting; never: without -w, or if the holder enforces -w */
 	struct deadline end;
 };
 
@@ -57,7 +57,7 @@ static bool is_resumed(const struct front *front)
 static bool front_relay(const char *message)
 {
 	if (*message == KEEPER_TEXT) {
-		observer_end(); /* else OK would follow the waiting line */
+		observer_end(); /* else MESSAGE would follow the waiting line */
 		write_without_sigpipe(STDERR_FILENO, message + 1, strlen(message + 1));
 	} else if (islower((unsigned char)*message))
 		status_fd_event("%s", message);
@@ -68,8 +68,8 @@ static bool front_relay(const char *message)
 
 /* ---- what this call says ---- */
 
-/* Print WORDS on standard output.  Returns false, with a message, if that fails: the caller does
- * not learn that HAS. */
+/* Print WORDS on standard output.  If that fails, print a message that the caller was not told HAS,
+ * a clause such as "the lock is held", and return false. */
 static bool print_words(const char *words, const char *has)
 {
 	char line[KEEPER_MESSAGE + 8];
@@ -84,8 +84,8 @@ static bool print_words(const char *words, const char *has)
 	return false;
 }
 
-/* The first call could not print the ID: wait until the keeper has released the hold or the
- * place. */
+/* This call fails.  If it is the first call, end the hold or the place, and wait until the keeper
+ * has released it.  Returns the exit status. */
 static int give_up(const struct front *front)
 {
 	char rest[KEEPER_MESSAGE + 1];
@@ -98,14 +98,14 @@ static int give_up(const struct front *front)
 	return EXIT_SYSTEM;
 }
 
-/* --resume fails with ERROR.  Returns its exit status. */
+/* --resume fails with ERROR.  Returns the exit status. */
 static int end_resumed(const struct request *request, const struct error *error)
 {
 	complain("%s: --resume=%s: %s", request->label, request->resume, error->text);
 	return exit_status_of(error->kind);
 }
 
-/* Returns ERROR, filled: no keeper sends such a message. */
+/* Fill ERROR after a message that no keeper sends.  Returns ERROR. */
 static const struct error *say_nonsense(struct error *error)
 {
 	error_plain(error, ERROR_UNAVAILABLE,
@@ -122,7 +122,7 @@ static int end_with(const struct front *front, char *answer)
 	char *text;
 	int status;
 
-	if (is_resumed(front)) /* the keeper may be another user's: do not die of its signal */
+	if (is_resumed(front)) /* the keeper may be another user's: do not trust its signal */
 		return end_resumed(request, keeper_answer(answer, &text, &error) == EXIT_SUCCESS
 						? say_nonsense(&error)
 						: &error);
@@ -134,9 +134,9 @@ static int end_with(const struct front *front, char *answer)
 	    status);
 }
 
-/* The caller knows the ID: from now on, the end of this call ends nothing.  A hold that ends at
- * this moment does not know that yet: wait for the keeper's answer.  Returns STATUS, or that of the
- * end. */
+/* The caller knows the ID: send ACK, after which the end of this call ends nothing.  The hold may
+ * be ending at this moment: wait for the keeper's answer.  Returns STATUS, or, if the hold has
+ * ended, its exit status.  With --resume, only returns STATUS. */
 static int acknowledge(const struct front *front, int status)
 {
 	char message[KEEPER_MESSAGE + 1];
@@ -160,8 +160,8 @@ static int acknowledge(const struct front *front, int status)
 	return EXIT_LOST;
 }
 
-/* The lock is held: say so, unless the hold ended while this call was stopped.  Returns the exit
- * status. */
+/* The lock is held: print WORDS, the line with OK, unless the hold ended while this call was
+ * stopped.  Returns the exit status. */
 static int say_ok(const struct front *front, const char *words)
 {
 	char since[KEEPER_MESSAGE + 1];
@@ -176,7 +176,7 @@ static int say_ok(const struct front *front, const char *words)
 	return acknowledge(front, EXIT_SUCCESS);
 }
 
-/* -w is over, and the place is kept: say so.  Returns the exit status. */
+/* -w is over, and the place is kept: print WAITING.  Returns the exit status. */
 static int say_waiting(const struct waiting *wait)
 {
 	const struct request *request = wait->front->request;
@@ -199,7 +199,8 @@ static int say_waiting(const struct waiting *wait)
 
 /* ---- what the keeper says ---- */
 
-/* WORDS: the number of a lock in the request, and the holder's PID. */
+/* The lock is busy.  WORDS: the lock's number in the request, and the PID of the holder, which
+ * waits. */
 static void show_wait(struct waiting *wait, const char *words)
 {
 	const struct request *request = wait->front->request;
@@ -248,8 +249,8 @@ static bool is_ok_of(const char *message, const char *id)
 	return true;
 }
 
-/* The same for --resume.  Its keeper may be another user's, so it accepts WAITS, OK and the end,
- * and nothing else. */
+/* The same for --resume, whose keeper may be another user's: accept only ID, ENDING, WAITS, OK and
+ * an exit status. */
 static int obey_other(struct waiting *wait, char *message)
 {
 	const struct request *request = wait->front->request;
@@ -294,7 +295,7 @@ static int cannot_wait(const struct front *front)
 	return give_up(front);
 }
 
-/* For the first call the holder keeps -w, unless the place is kept. */
+/* When this call stops waiting.  For the first call the holder enforces -w, unless --keep-place. */
 static struct deadline end_of(const struct request *request)
 {
 	if (request->resume != NULL && request->nonblocking)
@@ -304,7 +305,7 @@ static struct deadline end_of(const struct request *request)
 	return deadline_never();
 }
 
-/* When this call stops waiting; never while it has no ID to print with WAITING. */
+/* When to print WAITING; never before the ID is known. */
 static struct deadline time_up(const struct waiting *wait)
 {
 	struct deadline end = wait->front->end;

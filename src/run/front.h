@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* run/front.h - the call that waits for a hold in the background (hold/detach.h): the first one,
- * which has started that, or --resume.  It shows the wait, and prints OK, or WAITING when its -w is
+ * which started the hold, or --resume.  It shows the wait, and prints OK, or WAITING when its -w is
  * over and the place is kept.
  *
- *	first call	ID, WAITS ... OK -> prints it, or the time is up -> prints WAITING; ACK, 0
- *	--resume	    WAITS ... OK -> prints it, or the time is up -> prints WAITING
+ *	first call      ID, WAITS ... OK -> prints it, or the time is up -> prints WAITING; ACK, 0
+ *	--resume            WAITS ... OK -> prints it, or the time is up -> prints WAITING
  *
  * If the first call ends before it sends ACK, the hold, or the place, is released: the caller does
  * not know the ID.  The end of a --resume changes nothing. */
@@ -17,8 +17,8 @@
  * keeper.  Returns the exit status, or dies as the holder did. */
 int front_wait(const struct request *request, int keeper);
 
-/* --resume: go on waiting for the hold REQUEST->resume.  Returns the exit status; unless it is 0 or
- * that of a busy lock, a message is printed. */
+/* --resume: go on waiting for the hold REQUEST->resume.  Returns the exit status.  Prints a message
+ * unless that is 0 or the status of a busy lock. */
 int front_resume(const struct request *request);
 
 #endif

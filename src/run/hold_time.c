@@ -45,12 +45,12 @@ int64_t hold_time_held(const struct hold_time *time)
 void hold_time_at_least(const struct hold_time *time, int64_t duration,
     const struct subreaper *subreaper)
 {
-	/* SIGCONT: the subreaper or the parent has ended */
+	/* SIGCONT may mean that the subreaper or the parent has ended */
 	sigset_t signals = signals_only(SIGCONT), stop = signals_only(SIGTSTP);
 	int64_t left;
 	int signo = 0;
 
-	sigaddset(&signals, SIGPWR); /* the same in process 1 of a container */
+	sigaddset(&signals, SIGPWR); /* the same where getppid(2) is 0 */
 	for (size_t i = 0; i < ENDING_SIGNALS; i++)
 		if (!signals_ignored(ending_signals[i])) /* as HUP is under nohup(1) */
 			sigaddset(&signals, ending_signals[i]);

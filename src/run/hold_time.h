@@ -9,7 +9,7 @@ struct subreaper;
 
 /* Moments in ns on clock_now()'s clock; 0: not yet, or not asked for. */
 struct hold_time {
-	int64_t began; /* semlock */
+	int64_t began; /* semlock began */
 	int64_t since; /* the lock is held */
 	int64_t until; /* the lock is released */
 };

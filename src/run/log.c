@@ -55,7 +55,8 @@ static bool is_one_name(const char *a, const char *b)
 	       same_file(identity_of(&of_a), identity_of(&of_b));
 }
 
-/* A lock made of files is the name itself: an empty log there would be a lock without an owner. */
+/* Is PATH a lock made of files?  Such a lock is held while its name exists: an empty log there
+ * would be a lock without an owner. */
 static bool is_a_lock(const char *path, const struct request *request)
 {
 	if (request->spec.method->family != OF_FILES)
@@ -88,7 +89,7 @@ static void log_follow(struct run_log *log, const struct request *request)
 	log->fd = fd;
 }
 
-/* NAME from any directory; NULL if it is not known. */
+/* NAME as an absolute path, for use from any directory; NULL if it is not known. */
 static const char *name_from_anywhere(const char *name)
 {
 	char space[PATH_MAX], *copy = NULL;
@@ -115,7 +116,8 @@ int log_open(struct run_log *log, const struct request *request, struct error *e
 		    "--log %s: this is the lock itself; give the log another name", request->log);
 	log->fd = descriptor_above_standard(open_plainly(path, flags));
 	log->name = request->detach ? name_from_anywhere(request->log) : request->log;
-	/* the caller's is closed: not this file is meant */
+	/* the caller's descriptor for the lock is closed, and the log got its number: the log must
+	 * not be taken for the lock */
 	if (log->fd >= 0 && log->fd == request->locks[0].fd) {
 		log->fd = fcntl(log->fd, F_DUPFD_CLOEXEC, log->fd + 1);
 		close(request->locks[0].fd);
@@ -202,9 +204,9 @@ static bool is_only_writer(int fd)
 	return true;
 }
 
-/* Only a part of a line was written, USED bytes: the disk is full, or the file is at its limit.
- * Take it back, or the next line would be appended to it.  Not while another process may write: its
- * line would be cut off. */
+/* Only USED bytes of a line were written: the disk is full, or the file is at its limit.  Remove
+ * them, or the next line would be appended to them.  Do not call this while another process may
+ * write: its line would be cut off. */
 static void take_back(int fd, ssize_t used)
 {
 	struct stat file;

@@ -7,7 +7,8 @@
 #include "report/text.h"
 #include "run/notes.h"
 
-/* A placeholder's name begins with semlock's, and it has semlock's command line. */
+/* Does PROCESS have semlock's command line?  A placeholder has it, too; its name begins with
+ * semlock's. */
 static bool has_semlocks_words(const struct process *process)
 {
 	return strncmp(process->name, SEMLOCK_NAME, strlen(SEMLOCK_NAME)) == 0;

@@ -35,7 +35,7 @@ struct sight {
 	volatile sig_atomic_t drawn; /* the line, or a part of it, is on the terminal */
 	bool shown;                  /* the first look's result was written, or there is nothing to
 	                              * write */
-	/* A signal may end the observer while it writes this: the waiter checks it. */
+	/* A signal may end the observer while it writes this, so the waiter checks each PID. */
 	struct known_members known;
 };
 
@@ -57,8 +57,8 @@ struct view {
 /* At file scope for the handlers of both processes.  NULL: there is none. */
 static struct sight *sight;
 
-/* A stopped terminal (Ctrl-S) keeps the line.  In the background, SIGTTOU would stop a waiter that
- * writes to the terminal. */
+/* A stopped terminal (Ctrl-S) keeps the line.  Block SIGTTOU, which would stop a waiter that writes
+ * to the terminal from the background. */
 static void erase_line(void)
 {
 	static const char erasure[] = "\r\033[K";
@@ -77,7 +77,7 @@ static void erase_line(void)
 	sight->drawn = false;
 }
 
-/* Not while another process group has the terminal, nor for a stopped waiter. */
+/* The line is not drawn while another process group has the terminal, nor for a stopped waiter. */
 static bool may_draw(const struct view *view)
 {
 	return tcgetpgrp(STDERR_FILENO) == view->foreground && !process_stopped(view->waiter);
@@ -145,12 +145,13 @@ static void line_text(const struct view *view, const struct owners *found,
 		label_text(view->lock.spec, room->label, label, sizeof label);
 		used = (size_t)snprintf(text, size, "semlock: %s: ", label);
 	}
-	/* without words, PLACE begins with a superfluous semicolon */
+	/* without WORDS, leave out the semicolon with which PLACE begins */
 	snprintf(text + used, size - used, "%s%s", words,
 	    words[0] == '\0' && place[0] != '\0' ? place + strlen("; ") : place);
 }
 
-/* Cut *PART by one step; below LEAST, to REST.  Returns false if it was at REST already. */
+/* Shorten *PART by one step, or to REST if it would become shorter than LEAST.  Returns false if it
+ * was at REST already. */
 static bool cut(size_t *part, size_t least, size_t rest)
 {
 	enum { STEP = 4 };
@@ -260,7 +261,8 @@ static int64_t next_message(const struct view *view)
 	return view->since + last + ((waited - last) / pace + 1) * pace;
 }
 
-/* FOUND was written; NULL: there is nothing to write. */
+/* Tell the waiter that the result of the look was written, and which processes hold the lock by
+ * FOUND; NULL: there was nothing to write. */
 static void note_sight(const struct owners *found)
 {
 	const struct owner *holder;
@@ -307,7 +309,7 @@ static void sleep_for(int64_t time)
 {
 	const struct timespec rest = {(time_t)(time / SECOND), (long)(time % SECOND)};
 
-	/* SIGCONT after a stop ends it, so that the line is drawn at once */
+	/* SIGCONT after a stop interrupts the sleep, so that the line is drawn at once */
 	nanosleep(&rest, NULL);
 }
 
@@ -398,10 +400,10 @@ static int64_t waits_since;
 /* when the first look should be over, if the machine is not too busy */
 static int64_t look_expected;
 
-/* PID was sent a signal that ends or stops it (WUNTRACED): wait for that, but at most 50 ms.  A
- * file system that does not answer may keep the observer in the kernel; that must not keep the
- * waiter from its lock, its deadline or a signal.  Returns waitpid(2)'s status, or -1 if the
- * process still runs. */
+/* PID was sent SIGKILL, or SIGSTOP (OPTIONS: WUNTRACED): wait until it has ended or stopped, but at
+ * most 50 ms.  A file system that does not answer may keep the observer in the kernel; that must
+ * not keep the waiter from its lock, its deadline or a signal.  Returns waitpid(2)'s status, or -1
+ * if the process still runs. */
 static int await_observer(pid_t pid, int options)
 {
 	const struct deadline patience = deadline_after(50 * MILLISECOND);
@@ -443,8 +445,8 @@ static void stop_observer(void)
 	erase_line();
 }
 
-/* Erase the line, then raise the signal again: SA_RESETHAND has restored its default, which ends
- * semlock or stops it. */
+/* Erase the line, then raise the signal again: SA_RESETHAND has restored its default action, which
+ * ends semlock or stops it. */
 static void observer_obey(int signo)
 {
 	const sigset_t only = signals_only(signo);
@@ -456,7 +458,8 @@ static void observer_obey(int signo)
 		stop_observer();
 	else
 		end_observer();
-	/* SA_NODEFER leaves it unblocked, but ThreadSanitizer blocks all signals in a handler. */
+	/* SA_NODEFER leaves SIGNO unblocked, but ThreadSanitizer blocks all signals in a
+	 * handler. */
 	pthread_sigmask(SIG_UNBLOCK, &only, NULL);
 	raise(signo);
 	if (observer != 0)
@@ -477,7 +480,8 @@ static void change_handler(int signo, void (*from)(int), void (*to)(int))
 		sigaction(signo, &action, NULL);
 }
 
-/* These would end or stop semlock with the line still on the terminal. */
+/* Without a handler, these signals would end or stop semlock with the line still on the
+ * terminal. */
 static void set_handlers(void (*from)(int), void (*to)(int))
 {
 	for (int i = 0; i < ENDING_SIGNALS; i++)
@@ -501,8 +505,9 @@ struct show show_of(const struct request *request)
 	    .messages = in_own_words && request->verbose,
 	    .line = in_own_words && !request->verbose && !request->quiet,
 	    .deadline = request->wait >= 0 ? deadline_after(request->wait) : deadline_never(),
-	    /* Most holders that are stopped end within a second, so such a short wait needs no
-	     * line; and of many that begin at once, none delays another by looking. */
+	    /* Most holders that --replace or --toggle stops end within a second: such a short wait
+	     * needs no line, and if many calls begin at once, their looks do not delay each
+	     * other. */
 	    .delay = request->preempt != PREEMPT_NOT ? SECOND : 50 * MILLISECOND,
 	};
 }

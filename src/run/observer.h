@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* run/observer.h - what is shown while semlock waits.
  *
- * The waiter itself only waits.  Its child, the observer, looks who holds the lock, as --who does,
- * and writes.  It has neither the lock nor the queue open, and ends with the waiter, however that
- * ends.
+ * The waiter itself only waits.  Its child, the observer, finds out who holds the lock, as --who
+ * does, and writes.  The observer has neither the lock nor the queue open, and ends when the waiter
+ * ends, even by SIGKILL.
  *
- *	waiter ----> sleeps in front of the lock
- *	   '-- observer: looks, writes; has a process group of its own, so that the keys of a
- *	       terminal reach the waiter alone, which first erases the line, and then obeys
+ *	waiter ----> sleeps in the lock call
+ *	   '-- observer: looks, writes; has a process group of its own, so that Ctrl-C and Ctrl-Z
+ *	       reach the waiter alone, which first erases the line, and then obeys
  *
  * The observer never delays the waiter, although a terminal may be stopped (Ctrl-S) and a file
  * system may not answer: the waiter kills it, and waits at most 50 ms for its end.  Neither of them
  * blocks when it writes to the terminal.
  *
- * On a terminal, a line says who holds the lock since when, the waiter's place in the queue, and
- * until when it waits.  It is drawn after 50 ms, redrawn in place when the queue has moved or the
- * holder has changed, and erased at the end.  With --verbose there are ordinary messages instead,
- * on a terminal or not: the next ones after 10 seconds, 1 and 5 minutes, and every 10 minutes. */
+ * On a terminal, a line shows who holds the lock and since when, the waiter's place in the queue,
+ * and until when it waits.  The observer draws it after 50 ms (1 s with --replace or --toggle), and
+ * redraws it in place when the queue has moved or the holder has changed; the waiter erases it at
+ * the end.  With --verbose the observer prints ordinary messages instead, on a terminal or not: the
+ * first as early as the line, the next after 10 seconds, 1 and 5 minutes, and every 10 minutes. */
 #ifndef SEMLOCK_RUN_OBSERVER_H
 #define SEMLOCK_RUN_OBSERVER_H
 
@@ -41,7 +42,7 @@ struct show {
 /* What is to be shown of REQUEST's wait, if it begins now. */
 struct show show_of(const struct request *request);
 
-/* Does a person see the wait, on a terminal or as messages? */
+/* Is the wait shown, on a terminal or as messages? */
 bool observer_shows(const struct show *show);
 
 /* The wait for LOCK begins, or goes on for another lock, or the server has said something new: show
@@ -56,8 +57,8 @@ void observer_end(void);
  * released it since.  NULL: it was not shown. */
 const struct known_members *observer_found(const struct lock *lock);
 
-/* After observer_end(): did the first look at LOCK take longer than half a second?  Then the
- * machine is too busy for another look. */
+/* After observer_end(): was the first look at LOCK still not over half a second after it was due?
+ * Then the machine is too busy for another look. */
 bool observer_was_slow(const struct lock *lock);
 
 #endif

@@ -109,7 +109,7 @@ bool outcome_speaks(const struct run_outcome *outcome, const struct request *req
 /* What a refusal says. */
 struct refusal {
 	char holder[OWNER_TEXT];
-	char way_out[WAY_OUT]; /* --verbose: what to do; "" */
+	char way_out[WAY_OUT]; /* --verbose: what to do; else "" */
 };
 
 /* Fill REFUSAL, which is empty, with the holder of LOCK at this moment, or OTHERWISE if none is
@@ -147,8 +147,8 @@ static void describe_holder(const struct lock *lock, const char *otherwise, bool
 	search_terms_forget(&terms);
 }
 
-/* The waiter for which LOCK's place was given up, which may have ended by now; OTHERWISE if it is
- * not known. */
+/* Name the waiter that superseded this one, which may have ended by now; OTHERWISE if it is not
+ * known. */
 static void superseder_text(const struct lock *lock, const char *otherwise, char *text, size_t size)
 {
 	const pid_t pid = lock->place.superseded_by;
@@ -165,8 +165,8 @@ static void superseder_text(const struct lock *lock, const char *otherwise, char
 	}
 }
 
-/* Unless --verbose asks for it, a terminal that is stopped (Ctrl-S) goes without: semlock would
- * outlast its -w. */
+/* Without --verbose, a terminal that is stopped (Ctrl-S) gets no refusal: semlock would block in
+ * the write, and outlast its -w. */
 static bool is_refusal_shown(const struct request *request)
 {
 	return request->verbose || (report_is_on_terminal() && terminal_takes_bytes(STDERR_FILENO));
@@ -212,8 +212,8 @@ void outcome_failed(struct run_outcome *outcome, const struct request *request,
 	status_fd_event("failed %d", outcome->failure);
 }
 
-/* Like "$0" in a script that locks itself and was started by "sh script".  An empty file is a
- * lock. */
+/* Is NAME a file in this directory, like "$0" in a script that was started by "sh script" and locks
+ * itself?  An empty file is taken for a lock. */
 static bool is_here(const char *name)
 {
 	struct stat file;
@@ -245,7 +245,7 @@ static bool is_assignment(const char *word)
 	return length > 0 && !isdigit((unsigned char)*word) && word[length] == '=';
 }
 
-/* The command is not there: perhaps LOCK was forgotten, or the value of an option. */
+/* The command was not found: perhaps LOCK was forgotten, or the value of an option. */
 static void say_not_found(const struct request *request, const struct lock *first)
 {
 	const char *name = request->command[0], *rest = request->command[1];
@@ -319,7 +319,7 @@ void outcome_ended(const struct run_outcome *outcome, const struct request *requ
 	const struct result *command = &outcome->command;
 	char text[40] = "";
 
-	if (status_fd >= 0) /* printf(3) costs a start several pages */
+	if (status_fd >= 0) /* else avoid printf(3), which costs page faults */
 		end_text(outcome, text, sizeof text);
 	if (command->how == ENDED_NOT_RUN) {
 		status_fd_event("%s", text);
@@ -350,8 +350,8 @@ void outcome_if_lost(struct run_outcome *outcome, const struct request *request,
 
 /* ---- the exit status ---- */
 
-/* Not if semlock received the same signal itself (128+n), nor if SIGKILL was needed (137, as with
- * timeout(1)). */
+/* Does --run-timeout decide the exit status?  Not if semlock itself received the signal that ended
+ * the command (128+n), nor if SIGKILL was needed (137, as with timeout(1)). */
 static bool ended_by_limit(const struct result *command)
 {
 	if (command->received)

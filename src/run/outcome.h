@@ -65,9 +65,9 @@ void outcome_text(const struct run_outcome *outcome, char *text, size_t size);
 /* semlock's exit status. */
 int outcome_status(const struct run_outcome *outcome, const struct request *request);
 
-/* Die of OUTCOME's signal, if there is one, without a core dump: only then does a shell end its
- * loop at Ctrl-C, and systemd count SIGTERM as a clean stop.  Returns STATUS if there is none, or
- * if it does not kill, as in process 1 of a container. */
+/* If STATUS is 128 plus OUTCOME's signal, die of that signal, without a core dump: only then does a
+ * shell end its loop at Ctrl-C, and systemd count SIGTERM as a clean stop.  Otherwise return
+ * STATUS; also if the signal does not kill, as in process 1 of a container. */
 int outcome_die(const struct run_outcome *outcome, int status);
 
 #endif

@@ -30,7 +30,7 @@ static int64_t line_time(const struct request *request)
 	return request->hold && request->spec.method->family != ON_SERVER ? request->spec.ttl : 0;
 }
 
-/* Will the length of the wait, or of the hold, be reported?  If not, save the first use of the
+/* Will the length of the wait, or of the hold, be reported?  If not, avoid the first use of the
  * clock, which is slow. */
 static bool is_timed(const struct request *request)
 {
@@ -38,7 +38,8 @@ static bool is_timed(const struct request *request)
 	       status_fd >= 0 || line_time(request) > 0;
 }
 
-/* If semlock is killed, no kernel keeps the lock for the command: -o, and a posix lock. */
+/* Does semlock alone hold the lock, so that the kernel does not keep it for the command if semlock
+ * is killed?  With -o, and for a posix lock. */
 static bool is_held_by_semlock(const struct request *request)
 {
 	return request->close_fd || method_can(request->spec.method, OWNED_BY_PROCESS);
@@ -128,8 +129,8 @@ static void make_command(struct run *run)
 	};
 }
 
-/* --die-with-parent: the parent has ended already.  semlock dies of SIGTERM, as if it had ended a
- * moment later. */
+/* --die-with-parent: the parent has ended already.  semlock dies of SIGTERM, as if the parent had
+ * ended a moment later. */
 static int parent_has_ended(struct run *run)
 {
 	run->outcome.end = RUN_FAILED;
@@ -184,7 +185,8 @@ static int begin(struct run *run, struct error *error)
 		run->hold.caller = &run->detachment.caller;
 		run->hold.id = run->detachment.id;
 	}
-	/* in the background it holds for its parent, the keeper, which watches the owner */
+	/* in the background semlock holds the lock for its parent, the keeper, which watches the
+	 * owner */
 	return hold_for(&run->hold, request->detach ? 0 : request->owner, line_time(request),
 	    error);
 }
@@ -219,7 +221,8 @@ int run_watch(struct run *run)
 
 /* ---- the command ---- */
 
-/* Tell the command about its locks, by its environment.  Returns 0, or -1 with ERROR filled. */
+/* Tell the command about its locks, through its environment.  Returns 0, or -1 with ERROR
+ * filled. */
 static int tell_locks(struct run *run, struct error *error)
 {
 	const struct lock *first = lockset_covering(run->locks, run->request->nlocks);
@@ -275,8 +278,8 @@ static int prepare_command(struct run *run, struct error *error)
 	return run->request->hold ? run_start_child(run, error) : tell_locks(run, error);
 }
 
-/* The subreaper keeps the helper's input open as well: so the helper releases the lock only after
- * the subreaper has ended everything. */
+/* The subreaper keeps the helper's input open as well, so that the helper releases the lock only
+ * after the subreaper has ended everything. */
 static int watch_command(struct run *run, struct error *error)
 {
 	const struct locksmith *helper = run->locks->server.helper;
@@ -319,7 +322,8 @@ static void end_rest(struct run *run)
 		    command->state == COMMAND_ENDED ? command->pid : 0, grace);
 }
 
-/* --hold --ttl: the placeholder was killed, and the caller does not know yet: keep the lock. */
+/* With --hold --ttl, the placeholder was killed, and the caller does not know it yet: keep the lock
+ * for the TTL. */
 static void outlast_placeholder(struct run *run)
 {
 	complain("--hold: its second process has been killed: the lock is kept for --ttl");
@@ -363,8 +367,8 @@ static int run_guarded(struct run *run, struct error *error)
 	const bool guarded = is_guarded(run);
 	int status;
 
-	/* The holder is about to leave the caller's session, in which the command stays: fork it
-	 * first. */
+	/* The holder is about to leave the caller's session, in which the command stays: fork the
+	 * command first. */
 	if (run->subreaper.above != 0 && run->command.state == COMMAND_NEW) {
 		run->child.pid = command_prepare(&run->command, error);
 		if (run->child.pid < 0)
@@ -422,9 +426,9 @@ void run_command(struct run *run)
 
 /* ---- the locks are released ---- */
 
-/* Does the process's end release the locks before a parent sees that end?  That saves a call.  But
- * then nothing may be written after the command's end: a reader may be slow, and the user database
- * too. */
+/* May semlock leave the release to its own exit, which closes the descriptors before the parent
+ * sees it?  That saves a call.  But then semlock must write nothing after the command's end: a slow
+ * reader, or a slow user database, would delay the release. */
 static bool is_released_by_end(const struct run *run)
 {
 	const struct request *request = run->request;
@@ -518,7 +522,8 @@ void run_unlocked(struct run *run)
 
 int run_end(struct run *run)
 {
-	/* after the release: until then the command's PID, which a lock may name, is its own */
+	/* after the release: a lock may name the command's PID, which no other process gets before
+	 * this */
 	command_reap(&run->command);
 	run->outcome.waited = hold_time_waited(&run->time);
 	if (run->log.fd >= 0)

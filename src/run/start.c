@@ -31,7 +31,7 @@ struct variable {
 	const char *value; /* NULL: not set, even if an outer lock has set it */
 };
 
-/* The prefix first: few variables begin with it. */
+/* Compare the prefix first: few variables begin with it. */
 static bool is_own_variable(const char *entry, const struct variable *variables, size_t count)
 {
 	if (strncmp(entry, "SEMLOCK_", strlen("SEMLOCK_")) != 0)
@@ -94,9 +94,9 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 	return 0;
 }
 
-/* A service manager names the process that it starts, which is semlock; but its sockets and
- * watchdog are meant for the command.  In the child, which may share the parent's memory: call
- * nothing that takes a lock in libc. */
+/* A service manager sets LISTEN_PID and WATCHDOG_PID to the process that it starts, SEMLOCK; but
+ * its sockets and watchdog are meant for the command: put the command's PID there.  Runs in the
+ * child, which may share the parent's memory: call nothing that takes a lock in libc. */
 static void pass_on_pid(const char *name, char *text, pid_t semlock)
 {
 	const size_t length = strlen(name);
@@ -139,7 +139,7 @@ static void note_parent(struct inheritance *given)
 }
 
 /* If semlock died before prctl(2), the lock is free and the command must not run.  In a new PID
- * namespace (unshare --pid), a child's getppid(2) is 0. */
+ * namespace (unshare --pid), a child's getppid(2) is 0: ask the pidfd instead. */
 static void tie_to_parent(const struct inheritance *given)
 {
 	struct pollfd end = {given->parent_end, POLLIN, 0};
@@ -152,7 +152,8 @@ static void tie_to_parent(const struct inheritance *given)
 		_exit(EXIT_FAILURE);
 }
 
-/* A kernel lock's file is opened with or without FD_CLOEXEC, so that nothing is left to do. */
+/* A kernel lock's file was opened with or without O_CLOEXEC, as the command needs it: nothing is
+ * left to do. */
 static bool is_passed_already(const struct lock *lock)
 {
 	return lock->fd < 0 ||
@@ -201,8 +202,8 @@ static int command_execute(char **argv)
 	return errno == ENOEXEC ? execute_by_shell(argv) : errno;
 }
 
-/* In the child, which may share the parent's memory: only system calls until the exec.  Returns
- * errno. */
+/* In the child, which may share the parent's memory: change as little as possible before the exec.
+ * Returns errno if the command cannot be executed. */
 static int exec_in_child(const struct command *command, const struct inheritance *given)
 {
 	if ((command->policy & LEADS_GROUP) != 0 && setpgid(0, 0) != 0)
@@ -220,7 +221,7 @@ static int exec_in_child(const struct command *command, const struct inheritance
 		return command_execute(command->argv);
 	}
 	/* There is no exec to close descriptors: close those of the locks here, and the start
-	 * barrier, which tells semlock that the placeholder runs. */
+	 * barrier, whose end of file tells semlock that the placeholder runs. */
 	for (unsigned i = 0; i < command->nlocks && (command->policy & INHERITS_LOCKS) == 0; i++)
 		close(command->locks[i].fd);
 	close(command->barrier);
@@ -229,12 +230,13 @@ static int exec_in_child(const struct command *command, const struct inheritance
 
 /* ---- the start barrier ----
  *
- * A lock's record names the command's process before the lock is taken, and the command must not
- * run before: it is forked then, and waits for a byte from a socket.  If semlock dies first, or
- * cancels it, it reads the end of the socket. */
+ * A lock's record must name the command's process before the lock is taken, but the command must
+ * not run before that.  So its process is forked early, and waits for a byte from a socket.  If
+ * semlock dies first, or cancels the start, the process reads an end of file. */
 
-/* In the child.  First wakeup_off(): the command gets the signals as semlock found them, not as the
- * timer changed them.  Returns 0, or the errno of a failed wait. */
+/* In the child: wait until semlock lets it run.  Call wakeup_off() first: the command gets the
+ * signals as semlock found them, not as the timer changed them.  Returns 0, or the errno of a
+ * failed wait. */
 static int await_release(const struct command *command, const sigset_t *before, sigset_t *mask)
 {
 	ssize_t got;
@@ -246,8 +248,8 @@ static int await_release(const struct command *command, const sigset_t *before, 
 	UNINTERRUPTED(got, read(command->barrier, &word, 1));
 	if (got != 0)
 		return got == 1 ? 0 : errno;
-	/* A signal ended semlock while it waited: remove what it has prepared for a lock made of
-	 * files. */
+	/* semlock has ended, perhaps by a signal while it waited for the lock: remove what it has
+	 * prepared for a lock made of files. */
 	for (unsigned i = 0; i < command->nlocks; i++)
 		if (command->locks[i].spec->method->family == OF_FILES)
 			command->locks[i].spec->method->release(&command->locks[i]);
@@ -276,7 +278,7 @@ pid_t command_prepare(struct command *command, struct error *error)
 		if (failure == 0)
 			failure = exec_in_child(command, &given);
 		write_without_sigpipe(command->barrier, &failure, sizeof failure);
-		_exit(EXIT_SYSTEM); /* reached only if that fails; no status of a busy lock */
+		_exit(EXIT_SYSTEM); /* the start failed; this is not the status of a busy lock */
 	}
 	close(ends[1]);
 	sigprocmask(SIG_SETMASK, &before, NULL);
@@ -292,8 +294,8 @@ pid_t command_prepare(struct command *command, struct error *error)
 	return pid;
 }
 
-/* Let the child run, and wait for its exec.  Returns 0, the errno of the exec, or -1: the child was
- * killed before. */
+/* Let the child run, and wait for its exec.  Returns 0, the errno of the exec, or -1 if the child
+ * was killed first. */
 static int release_prepared(struct command *command)
 {
 	int errnum = 0;
@@ -303,7 +305,7 @@ static int release_prepared(struct command *command)
 	command->state = COMMAND_RUNS;
 	bytes = write_without_sigpipe(command->barrier, "", 1);
 	if (bytes != 1 && errno != EPIPE && errno != ECONNRESET) {
-		/* close it, or this process and the child would wait for each other */
+		/* close the socket, or this process and the child would wait for each other */
 		errnum = errno;
 		close(command->barrier);
 		return errnum;
@@ -311,7 +313,7 @@ static int release_prepared(struct command *command)
 	opened = bytes == 1;
 	CRASH_POINT("start_barrier.opened");
 	UNINTERRUPTED(bytes, read(command->barrier, &errnum, sizeof errnum));
-	/* ECONNRESET: it was killed before it read the byte */
+	/* ECONNRESET: the child was killed before it read the byte */
 	if (bytes < 0 && errno != ECONNRESET) {
 		errnum = errno;
 		if (opened) {
@@ -320,21 +322,22 @@ static int release_prepared(struct command *command)
 			errnum = 0;
 		}
 	} else if (bytes != (ssize_t)sizeof errnum) {
-		errnum = opened ? 0 : -1; /* the exec has closed it, or a KILL */
+		errnum = opened ? 0 : -1; /* the exec, or a KILL, has closed the socket */
 	}
 	close(command->barrier);
 	return errnum;
 }
 
-/* In the child: tell a parent in memory of its own why the exec failed. */
+/* In the child of a vfork(2) that is only fork(2): tell the parent why the exec failed. */
 static void send_failure(int failure)
 {
 	sigqueue(getppid(), SIGCHLD, (union sigval){.sival_int = failure});
 }
 
-/* vfork(2) suspends the parent, in the same memory, until the child has called exec or exit: so the
- * errno of a failed exec needs no pipe.  Where vfork(2) is only fork(2), as under qemu-user and
- * valgrind, the parent goes on at once, in memory of its own, and the errno comes with SIGCHLD. */
+/* vfork(2) suspends the parent, which shares its memory with the child, until the child has called
+ * exec or exit: so the errno of a failed exec needs no pipe.  Where vfork(2) is only fork(2), as
+ * under qemu-user and valgrind, the parent goes on at once, in memory of its own, and the errno
+ * comes with SIGCHLD. */
 pid_t command_start(struct command *command, struct result *result, struct error *error)
 {
 	struct inheritance given;

@@ -28,8 +28,8 @@ enum {
 
 enum command_state {
 	COMMAND_NEW,
-	COMMAND_AT_BARRIER, /* forked; waits for command_start(), or ends with command_reap() */
-	COMMAND_EXECS, /* runs in memory of its own: SIGCHLD brings the errno of a failed exec */
+	COMMAND_AT_BARRIER, /* forked; command_start() lets it run, command_reap() ends it */
+	COMMAND_EXECS,      /* in memory of its own: SIGCHLD brings a failed exec's errno */
 	COMMAND_RUNS,
 	COMMAND_ENDED, /* command_reap() must still reap it */
 	COMMAND_REAPED
@@ -37,7 +37,7 @@ enum command_state {
 
 struct command {
 	char **argv;        /* ends with NULL; [0] is looked up in PATH */
-	struct hold *hold;  /* instead of ARGV: the placeholder of --hold; or NULL */
+	struct hold *hold;  /* run its placeholder (--hold) instead of ARGV; or NULL */
 	struct lock *locks; /* what it runs under */
 	unsigned nlocks;
 	unsigned policy; /* INHERITS_LOCKS, ... */
@@ -47,8 +47,8 @@ struct command {
 
 	enum command_state state;
 	pid_t pid;   /* its process; 0: not started */
-	int barrier; /* COMMAND_AT_BARRIER: a socket; one byte releases the child, and from it
-	              * comes the errno of a failed exec */
+	int barrier; /* COMMAND_AT_BARRIER: a socket; one byte sent to it releases the child, which
+	              * answers with the errno of a failed exec */
 };
 
 /* How the command ended. */
@@ -67,8 +67,8 @@ struct result {
 };
 
 /* Set SEMLOCK_LOCK (to LABEL, as typed), _METHOD, _MODE, _SLOT and _TOKEN for LOCK, the first one
- * named; for a lock on a server, remove SEMLOCK_PASSWORD.  Changes environ of this process.
- * Returns 0, or -1 with ERROR filled when there is no memory. */
+ * named; for a lock on a server, remove SEMLOCK_PASSWORD.  Changes this process's environ.  Returns
+ * 0, or -1 with ERROR filled when there is no memory. */
 int environment_set(const struct lock *lock, const char *label, struct error *error);
 
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record must name its
@@ -77,12 +77,12 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 pid_t command_prepare(struct command *command, struct error *error);
 
 /* Start COMMAND, or let the prepared one run.  From here on all signals are blocked.  Returns its
- * PID, to be supervised; 0 with *RESULT filled when it cannot be executed; -1 with ERROR filled
- * when no process can be forked. */
+ * PID, to be supervised; 0 with *RESULT filled when it cannot be executed, or was killed at its
+ * start barrier; -1 with ERROR filled when no process can be forked. */
 pid_t command_start(struct command *command, struct result *result, struct error *error);
 
 /* Reap COMMAND, unless that was done: it has ended, or it waits at its start barrier and ends
- * there.  Its locks have been released. */
+ * there.  Call this after its locks are released. */
 void command_reap(struct command *command);
 
 /* Execute COMMAND in this process.  Returns only if that fails, with errno set. */

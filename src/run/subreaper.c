@@ -50,8 +50,8 @@ static bool group_is_watched(void)
 }
 
 /* In the holder: leave the caller's process group.  If no shell watches that group, leave the
- * session too: with the holder as a parent in the same session, the group would not be orphaned
- * until the command ends, and then the kernel would send it SIGHUP if any process of it is
+ * session too.  With the holder as a parent in the same session, the group would become orphaned
+ * only when the command ends, and the kernel would then send it SIGHUP if any process of it is
  * stopped. */
 static void leave_group(const struct subreaper *subreaper)
 {
@@ -61,8 +61,8 @@ static void leave_group(const struct subreaper *subreaper)
 		setsid();
 }
 
-/* Everything the subreaper must watch is watched: let the holder go on.  Returns 0, or -1 with
- * ERROR filled. */
+/* In the subreaper: start the last watch, then let the holder go on.  Returns 0, or -1 with ERROR
+ * filled. */
 static int let_go_on(struct subreaper *subreaper, struct error *error)
 {
 	if (parent_watch_from_afar() != 0)
@@ -156,8 +156,8 @@ static int subreaper_keep(struct subreaper *subreaper, int fd)
 	return sendmsg(subreaper->kept[0], &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-/* Take back the descriptor of subreaper_keep(), and what is spared.  Returns the descriptor, or -1:
- * there was none. */
+/* Take back the descriptor of subreaper_keep(), and the PID of the child to spare.  Returns the
+ * descriptor, or -1: there was none. */
 static int take_back(struct subreaper *subreaper)
 {
 	union {
@@ -179,7 +179,7 @@ static int take_back(struct subreaper *subreaper)
 	return fd;
 }
 
-/* PDEATHSIG is SIGCONT: a stopped holder must run to see that the subreaper is gone. */
+/* PR_SET_PDEATHSIG is SIGCONT: a stopped holder must run to see that the subreaper is gone. */
 int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except, struct error *error)
 {
 	subreaper->spared = except;
@@ -209,8 +209,8 @@ bool subreaper_killed(const struct subreaper *subreaper)
 /* A signal that other programs do not send. */
 #define SIGNAL_OF_TWO SIGRTMAX
 
-/* A KILL to the group has hit the subreaper as well, but the two may end in any order.  A process
- * that is about to end does not answer. */
+/* A KILL to the group hits the subreaper as well as the command, but the two may end in any order:
+ * ask the subreaper.  A process that is about to end does not answer. */
 bool subreaper_lives(const struct subreaper *subreaper)
 {
 	const union sigval asks = {.sival_int = MARK_ASKS};
@@ -247,7 +247,7 @@ bool subreaper_answers(const struct subreaper *subreaper, const siginfo_t *info)
 	return true;
 }
 
-/* All descendants but those that are spared and COMMAND (0: none), which is a zombie or waited for
+/* All descendants except those to spare, and COMMAND (0: none), which is a zombie or waited for
  * elsewhere. */
 static struct pipe_holders descendants(const struct subreaper *subreaper, pid_t command)
 {
@@ -258,8 +258,8 @@ static struct pipe_holders descendants(const struct subreaper *subreaper, pid_t 
 	    .unreaped = command};
 }
 
-/* Kill ALL, and COMMAND unless it is 0, until none is left.  A process that may not be signalled is
- * waited for. */
+/* Kill ALL until none is left and, unless COMMAND is 0, COMMAND has ended.  A process that may not
+ * be signalled is waited for. */
 static void kill_all(struct pipe_holders *all, pid_t command)
 {
 	struct timespec pause = {0, MILLISECOND};
@@ -280,7 +280,8 @@ void subreaper_end_all(struct subreaper *subreaper, pid_t command)
 {
 	struct pipe_holders all;
 
-	/* in the subreaper: the helper's pipe stays open until this process ends */
+	/* in the subreaper: take back the helper's pipe, which stays open until this process
+	 * ends */
 	if (subreaper->above == 0)
 		take_back(subreaper);
 	all = descendants(subreaper, command);

@@ -41,15 +41,15 @@ int subreaper_start(struct subreaper *subreaper, struct error *error);
 /* The process that semlock's caller knows: the subreaper, or without one this process. */
 pid_t subreaper_or_self(const struct subreaper *subreaper);
 
-/* In the holder, after the command is forked (it stays in the caller's session) and before it runs:
- * from now on the holder outlives the subreaper, and a KILL to the caller's process group, which it
- * leaves, so that it can end its descendants.  EXCEPT: a child to spare, which is not the
- * command's; 0: none.  FD, unless -1, stays open in the subreaper: if the holder is killed, until
- * all the rest has ended.  Returns 0, or -1 with ERROR filled. */
+/* In the holder, after the command is forked, which stays in the caller's session, and before it
+ * runs: leave the caller's process group.  From now on the holder survives the subreaper, and a
+ * KILL to that group, so that it can end its descendants.  EXCEPT: a child to spare, which is not
+ * the command's; 0: none.  FD, unless -1, stays open in the subreaper: if the holder is killed,
+ * until all the rest has ended.  Returns 0, or -1 with ERROR filled. */
 int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except,
     struct error *error);
 
-/* In the holder: close that descriptor in the subreaper. */
+/* In the holder: close the subreaper's copy of FD. */
 void subreaper_command_ended(struct subreaper *subreaper);
 
 /* In the holder: was the subreaper killed?  In any other process: false. */
@@ -65,11 +65,11 @@ bool subreaper_lives(const struct subreaper *subreaper);
 bool subreaper_answers(const struct subreaper *subreaper, const siginfo_t *info);
 
 /* In the holder when the subreaper was killed, or in the subreaper when the holder was: kill all
- * descendants, and COMMAND (0: not known), and reap them, but for COMMAND. */
+ * descendants, and COMMAND (0: not known), and reap all of them except COMMAND. */
 void subreaper_end_all(struct subreaper *subreaper, pid_t command);
 
-/* The command has ended by its limit or with the parent: end all other descendants, with SIGTERM,
- * and with SIGKILL those that still live GRACE ns later. */
+/* A limit or the parent's end has ended the command: end all other descendants with SIGTERM, and
+ * with SIGKILL those that are still alive GRACE ns later. */
 void subreaper_end_rest(struct subreaper *subreaper, pid_t command, int64_t grace);
 
 #endif

@@ -27,7 +27,7 @@ struct supervised {
 	bool keyboard;        /* SIGTSTP came from the keyboard, to the whole foreground group */
 	bool resumed;         /* semlock stopped like the command, and was continued */
 	bool has_terminal;    /* semlock has passed the terminal to the command's group */
-	struct deadline next; /* of the limit's next signal */
+	struct deadline next; /* when the limit's next signal is due */
 	/* the command was sent the limit's signal, or a signal to semlock that asks to end */
 	bool asked_to_end;
 	/* all signals that semlock has received */
@@ -67,7 +67,7 @@ static bool is_of_group(int signo, const siginfo_t *info)
 	return false;
 }
 
-/* Did the process above this one, the subreaper, send it? */
+/* Did the subreaper, the process above this one, send the signal of INFO? */
 static bool is_from_above(const struct supervised *supervised, const siginfo_t *info)
 {
 	return supervised->subreaper->above != 0 && info->si_pid == supervised->subreaper->above;
@@ -138,8 +138,8 @@ static void stop_job(const struct supervised *supervised, int signo)
 
 /* Stop by SIGNO, unless a SIGCONT has come since the command stopped: a shell that watches another
  * process of the job may continue the whole group before semlock has stopped.  If stop_job() has
- * sent SIGNO to this process, too, that SIGCONT has removed it from the pending signals.  raise(3)
- * would remove the SIGCONT instead. */
+ * sent SIGNO to this process, too, that SIGCONT has discarded it.  raise(3) would discard the
+ * SIGCONT instead. */
 static void stop_unless_continued(int signo)
 {
 	const sigset_t set = signals_only(signo);
@@ -181,7 +181,8 @@ static void stop_like_it(struct supervised *supervised, int signo)
 	} while (supervised->resumed && parent_lost_thread(&info));
 	if (supervised->resumed && parent_ended_by(SIGCONT))
 		raise(SIGCONT); /* for next_event() */
-	/* Then the holder, whose group is not orphaned, must not stay stopped either. */
+	/* This subreaper did not stop; its holder, whose group is not orphaned, must not stay
+	 * stopped either. */
 	if (!supervised->resumed && supervised->subreaper->holder > 0)
 		kill(supervised->pid, SIGCONT);
 }
@@ -238,8 +239,8 @@ static bool asks_to_end(int signo)
 }
 
 /* The limit is reached: send its signal, then SIGCONT, because a stopped command does not act on
- * it; the next time, SIGKILL.  The command is not reaped yet, so that its PID cannot be another
- * process's. */
+ * that signal; the next time, SIGKILL.  The command is not reaped yet, so that its PID cannot be
+ * another process's. */
 static void enforce_limit(struct supervised *supervised)
 {
 	const struct limit *limit = &supervised->command->limit;
@@ -256,7 +257,7 @@ static void enforce_limit(struct supervised *supervised)
 	supervised->asked_to_end = true;
 }
 
-/* After a signal that asks semlock to end, the command gets --kill-after as after its limit. */
+/* After a signal that asks semlock to end, send SIGKILL after --kill-after, as after the limit. */
 static void start_countdown(struct supervised *supervised)
 {
 	if (supervised->asked_to_end || supervised->command->limit.kill_after == 0)
@@ -266,8 +267,8 @@ static void start_countdown(struct supervised *supervised)
 }
 
 /* sigtimedwait(2) is refused (by a sandbox): look every 10 ms.  Ignoring a pending signal for a
- * moment removes it from the queue, and with it the information who sent it.  Returns -1 if none is
- * pending; the command may have ended. */
+ * moment removes it from the queue, which also loses who sent it.  Returns -1 if none is pending;
+ * the command may have ended. */
 static int poll_signal(siginfo_t *info)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -287,8 +288,8 @@ static int poll_signal(siginfo_t *info)
 	return -1;
 }
 
-/* Is the sender a parent that leads semlock's process group, as timeout(1) does?  If they are in a
- * PID namespace above, both numbers are 0. */
+/* Is the sender a parent that leads semlock's process group, as timeout(1) does?  If it is in a PID
+ * namespace above, all three numbers are 0. */
 static bool is_from_leading_parent(const siginfo_t *info)
 {
 	return info->si_pid == getppid() && info->si_pid == getpgrp();
@@ -296,8 +297,9 @@ static bool is_from_leading_parent(const siginfo_t *info)
 
 /* timeout(1) and others signal their child and then its whole process group: semlock gets the
  * signal twice, or once more from a semlock above it.  The command may be in that group as well,
- * and must get it from here once.  (A signal that is sent again later is passed on.)  On a busy
- * machine, the sender may lose the processor between the two, for instance to semlock. */
+ * and must get the signal from here once.  (A signal that is sent again later is passed on.)  On a
+ * busy machine, the sender may lose the processor between its two calls, for instance to
+ * semlock. */
 static bool is_repeated(struct supervised *supervised, int signo, const siginfo_t *info)
 {
 	const int64_t same = is_from_leading_parent(info) ? SECOND : SECOND / 10, other = SECOND;
@@ -315,7 +317,8 @@ static bool is_repeated(struct supervised *supervised, int signo, const siginfo_
 	return false;
 }
 
-/* From the subreaper to the holder, which stays in the group until its command starts. */
+/* Pass SIGNO from the subreaper on to the holder, unless the holder got it with the group, in which
+ * it stays until its command starts. */
 static void supervise_relay(const struct supervised *supervised, int signo, const siginfo_t *info)
 {
 	const bool of_group = is_of_group(signo, info);
@@ -422,7 +425,7 @@ struct result supervise(struct command *command, struct subreaper *subreaper)
 	while (!supervised.over)
 		switch (next_event(&supervised, &info)) {
 		case EVENT_SUBREAPER_KILLED:
-			/* leaves it a zombie, for command_reap() */
+			/* leaves the command a zombie, for command_reap() */
 			subreaper_end_all(subreaper, command->pid);
 			command->state = COMMAND_ENDED;
 			return (struct result){.how = ENDED_SIGNAL, .code = SIGKILL};
@@ -437,8 +440,8 @@ struct result supervise(struct command *command, struct subreaper *subreaper)
 			reap_children(&supervised);
 			break;
 		case EVENT_CONTINUED:
-			/* A shell continues a job by one signal to the whole group: has the command
-			 * had it, too? */
+			/* A shell continues a job with one SIGCONT to the whole group: has the
+			 * command had it, too? */
 			was_stopped = supervised.stopped;
 			reap_children(&supervised);
 			if (supervised.stopped == was_stopped && !supervised.over)
@@ -452,15 +455,16 @@ struct result supervise(struct command *command, struct subreaper *subreaper)
 			if (!supervised.over && deadline_left(&supervised.next) == 0)
 				enforce_limit(&supervised);
 		}
-	/* A signal to the group that has ended the command may have reached the subreaper, too: a
-	 * KILL ends it, and another one it has passed on before it answers. */
+	/* The signal that ended the command may have gone to the whole group, and so to the
+	 * subreaper: a KILL ends the subreaper; any other signal it passes on before it answers. */
 	if (supervised.result.how == ENDED_SIGNAL && !subreaper_lives(subreaper))
 		subreaper_end_all(subreaper, command->state == COMMAND_ENDED ? command->pid : 0);
 	if (supervised.failure != 0)
 		return (struct result){.how = ENDED_NOT_RUN, .code = supervised.failure};
 	supervised.result.received =
 	    supervised.result.how == ENDED_SIGNAL && semlock_got_it(&supervised);
-	/* the keys reached the group that had the terminal, and not semlock's */
+	/* Ctrl-C or Ctrl-\ reached the command's group, which had the terminal, and not
+	 * semlock's */
 	if (take_terminal_back(&supervised) && supervised.result.how == ENDED_SIGNAL &&
 	    (supervised.result.code == SIGINT || supervised.result.code == SIGQUIT))
 		supervised.result.received = supervised.result.asked = true;

@@ -6,11 +6,11 @@
 #include "run/start.h"
 #include "run/subreaper.h"
 
-/* Wait until COMMAND, which runs, has ended; COMMAND->state says whether it still has to be waited
- * for.  All signals are blocked since before its start: those to semlock go to the command, and
- * when the keyboard stops it, semlock stops too.  If SUBREAPER is killed, all that the command has
- * started is ended.  Returns how it ended; ENDED_NOT_RUN where only a signal brings the errno of
- * its exec. */
+/* Wait until COMMAND, which runs, has ended; COMMAND->state then says whether it must still be
+ * reaped.  The caller has blocked all signals since before the start.  Pass those to semlock on to
+ * the command, and when the keyboard stops the command, stop semlock too.  If SUBREAPER is killed,
+ * end all that the command has started.  Returns how the command ended; ENDED_NOT_RUN where a
+ * signal brought the errno of its exec. */
 struct result supervise(struct command *command, struct subreaper *subreaper);
 
 #endif

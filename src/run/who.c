@@ -31,7 +31,7 @@ enum {
 enum column { RANK, PID, USER, MODE, SINCE, AGE, NCOLUMNS };
 static const struct {
 	const char *title;
-	int width; /* as for printf(3): negative at the left; for a blank between two, one more */
+	int width; /* as for printf(3), negative: aligned left; a blank follows each */
 } columns_of[NCOLUMNS] = {
     [RANK] = {"", 4},
     [PID] = {"PID", 8},
@@ -43,12 +43,12 @@ static const struct {
 
 struct table {
 	size_t width;
-	bool fits; /* a terminal: no line is longer */
+	bool fits; /* on a terminal: cut lines to WIDTH */
 	bool shown[NCOLUMNS];
 	char here[PATH_MAX]; /* this process's directory; "": unknown */
 };
 
-/* Columns for the command, and a blank at the end. */
+/* The columns that are left for the command; one stays blank at the end. */
 static size_t command_columns(const struct table *table)
 {
 	size_t used = 1;
@@ -92,7 +92,7 @@ static void print_cut(const struct table *table, const char *line)
 	puts(text);
 }
 
-/* CELLS, one for each column, and COMMAND. */
+/* Print CELLS, one for each column, and COMMAND. */
 static void print_cells(const struct table *table, const char *const cells[NCOLUMNS],
     const char *command)
 {
@@ -164,7 +164,7 @@ static void age_column(const struct owner *owner, char *text, size_t size)
 	snprintf(text, size, "%s%s", age[0] == '\0' || owner->since_exact ? "" : "<", age);
 }
 
-/* The command of a waiter is its own, not the semlock or flock(1) that waits to start it. */
+/* For a waiter, show the command that it will start, not the semlock or flock(1) that waits. */
 static void process_text(const struct owner *owner, char *text, size_t size, size_t columns)
 {
 	const struct process *process = &owner->process;
@@ -206,15 +206,15 @@ static void command_text(const struct owner *owner, size_t columns, char *name, 
 		snprintf(name, size, words[0] == '\0' ? "on %s" : "on %s: %s", owner->host, words);
 }
 
-/* The process's directory, unless it is HERE, or not known. */
+/* Write OWNER's directory into TEXT.  Returns false if it is HERE, or not known. */
 static bool other_directory(const struct owner *owner, const char *here, char *text, size_t size)
 {
 	return owner->host[0] == '\0' && owner->process.pid > 0 &&
 	       process_directory(owner->process.pid, text, size) && strcmp(text, here) != 0;
 }
 
-/* The command, and behind it "in DIRECTORY", unless that is HERE: the end of that, in at most half
- * of COLUMNS, if the command needs the rest. */
+/* Append "in DIRECTORY" to the command in TEXT, unless OWNER's directory is HERE.  If the command
+ * needs the room, DIRECTORY gets at most half of COLUMNS, and only its end is shown. */
 static void add_directory(const struct owner *owner, const char *here, size_t columns, char *text,
     size_t size)
 {
@@ -238,7 +238,7 @@ static void add_directory(const struct owner *owner, const char *here, size_t co
 	}
 	end = whole + (length > room ? length - room + strlen("...") : 0);
 	while (end > whole && text_character(end, strlen(end)) == 0 && *end != '\0')
-		end++; /* in the midst of a character */
+		end++; /* in the middle of a character */
 	snprintf(text + used, size - used, "  in %s%s", end > whole ? "..." : "", end);
 }
 
@@ -286,7 +286,7 @@ static void print_row(const char *label, const struct owner *owner, size_t turn,
 static const char *state_of(const char *label, const struct owners *found)
 {
 	if (found->holders == 0)
-		/* held on another machine */
+		/* a server's lock without a known holder: another machine holds it */
 		return server_method(label) != NULL ? "asked for here" : "free";
 	switch (found->list[0].verdict) {
 	case ALIVE:
@@ -326,8 +326,8 @@ static bool was_deleted(const char *label, char path[PATH_MAX])
 	return true;
 }
 
-/* The process that, as the file LABEL says, has it as a PID file or a dot lock, and lives; 0: none.
- * semlock's own locks of that kind are found without it, since they are under flock(2), too. */
+/* The living process that the file LABEL names, as a PID file or a dot lock does; 0: none.
+ * semlock's own locks of that kind are found without this, because they are under flock(2), too. */
 static pid_t named_in_file(const char *label, struct search_terms *terms)
 {
 	struct lock_spec spec = {.name = label, .method = method_named("link")};
@@ -342,8 +342,8 @@ static pid_t named_in_file(const char *label, struct search_terms *terms)
 	return pid;
 }
 
-/* Of a kernel lock there may be no file: the name is perhaps mistyped.  Or another program
- * has made a lock of another kind. */
+/* A kernel lock's file may not exist: perhaps the name is mistyped.  Or another program has made a
+ * lock of another kind. */
 static void print_free(const char *label, enum family family, struct search_terms *terms)
 {
 	const pid_t pid = family == OF_KERNEL ? named_in_file(label, terms) : 0;
@@ -468,7 +468,8 @@ static int compare_slots(const void *one, const void *two)
 	return ((const struct owner *)one)->slot - ((const struct owner *)two)->slot;
 }
 
-/* /proc tells of a waiter that has a ticket that it waits; what for, its command line tells. */
+/* /proc shows that a process with a ticket waits; only its command line tells for which mode, and
+ * by which method. */
 static void name_wish(struct owner *waiter)
 {
 	const struct process *process = &waiter->process;
