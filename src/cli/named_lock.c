@@ -34,8 +34,8 @@ struct place {
 	uid_t user;   /* else in the home directory of this user */
 };
 
-/* The user that uid 0 stands for: in a user namespace (unshare -r) or under fakeroot(1) it is
- * another user, who must get the same locks as outside. */
+/* Our effective user or, if that is uid 0 in a user namespace (unshare -r) or under fakeroot(1),
+ * the user that it stands for: this user must get the same locks as outside. */
 static uid_t user_behind_root(void)
 {
 	unsigned long inside, outside;
@@ -51,7 +51,7 @@ static uid_t user_behind_root(void)
 }
 
 /* From the password database, not from HOME: cron, sudo, su, a login and a service must find the
- * same file.  Returns NULL if there is none. */
+ * same file.  Returns NULL if USER has no home directory there. */
 static const char *home_directory(uid_t user)
 {
 	const struct passwd *entry;
@@ -94,7 +94,8 @@ static int make_directory(const char *directory, mode_t mode, struct error *erro
 	return 0;
 }
 
-/* Root in a container has a /run of its own; root under unshare -r does not. */
+/* Root in a container has a /run of its own.  Root under unshare -r does not: use the home
+ * directory of the user that it stands for. */
 static struct place find_place(bool create)
 {
 	struct place place = {.of_root = geteuid() == 0, .user = geteuid()};

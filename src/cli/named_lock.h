@@ -9,7 +9,7 @@
 
 /* The path of the lock called NAME: root's is in /run/semlock (0755), another user's in
  * .local/state/semlock (0700) in the home directory of the password database, whatever the
- * environment says.  With CREATE, the directory is made if it is not there.  Returns a string for
+ * environment says.  With CREATE, creates the directory if it does not exist.  Returns a string for
  * free(3), or NULL with ERROR filled. */
 char *named_lock_path(const char *name, bool create, struct error *error);
 

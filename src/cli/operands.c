@@ -103,7 +103,8 @@ static void refuse_detached_value(const struct request *request, const struct re
 			    option_name(options[i]), word, option_name(options[i]), word, word);
 }
 
-/* Refuse a word that could only fail as "command not found".  flock(1) tries to run it. */
+/* Refuse a COMMAND that could only fail with "command not found".  Not called when invoked as
+ * flock: flock(1) tries to run it. */
 static void check_command(const char *lock, const char *word, bool after_lock)
 {
 	if (*word == '\0')
@@ -185,7 +186,7 @@ static char **read_lock(struct request *request, struct reading *reading, char *
 static void read_one_lock(struct request *request, struct reading *reading, char **words)
 {
 	bool is_shell = given(reading, OPT(COMMAND));
-	/* else COMMAND follows the options */
+	/* with --name or --fd, COMMAND follows the options */
 	bool after_lock = !given(reading, OPT(NAME) | OPT(FD));
 
 	words = read_lock(request, reading, words);

@@ -17,7 +17,7 @@ enum option_id {
 	OPTIONS /* how many there are */
 };
 
-/* In a set, each option has a bit. */
+/* A set of options is a number in which each option has a bit. */
 #define OPTION_BIT(number) (UINT64_C(1) << (number))
 #define OPT(id) OPTION_BIT(OPT_##id)
 
@@ -29,7 +29,7 @@ enum {
 	ALL_LOCKS = KERNEL_LOCKS | FILE_LOCKS | SERVER_LOCKS
 };
 
-/* A row of the table, but its action.  Characters and no pointers: a program that is
+/* A row of the table, without its action.  Characters and no pointers: a program that is
  * position-independent relocates all its pointers at each start. */
 struct option_row {
 	char letters[3];

@@ -59,7 +59,8 @@ static void read_signal(struct request *request, const char *name)
 	request->signal_text = optarg;
 }
 
-/* optarg, the argument of option NAME, is no number: the PID of the nearest ancestor called so. */
+/* optarg, the argument of option NAME, is not a number.  Returns the PID of the nearest ancestor of
+ * that name; if there is none, ends the program. */
 static pid_t read_ancestor(const char *name)
 {
 	const pid_t pid = ancestor_named(optarg);
@@ -135,8 +136,8 @@ static void check_value(enum option_id id, const char *word)
 		    option_name(id), optarg + 1, (int)strcspn(names, " "), names, optarg);
 }
 
-/* getopt_long(3) has taken a part of WORD, or all of it, for an option: is that what it looks like?
- * Invoked as flock, all is as flock(1) takes it. */
+/* getopt_long(3) has taken a part of WORD, or all of it, for an option.  Refuse WORD if it looks
+ * like something else.  Invoked as flock, refuse nothing that flock(1) accepts. */
 static void check_word(const struct request *request, const struct option_table *table, int answer,
     int longs, const char *word)
 {
@@ -155,7 +156,7 @@ static void check_word(const struct request *request, const struct option_table 
 int options_read(struct request *request, struct reading *reading, int argc, char **argv)
 {
 	struct option_table table;
-	const char *word; /* that getopt_long(3) looks at */
+	const char *word; /* the one that getopt_long(3) looks at */
 	int answer, longs = 0;
 
 	if (argc < 2 || *argv[1] != '-')

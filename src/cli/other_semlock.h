@@ -15,7 +15,7 @@ struct other_semlock {
 	const struct method *method;
 	enum owner_mode mode;
 	bool has_range;      /* --start or --length */
-	bool several;        /* locks (-f) */
+	bool several;        /* it names several locks (-f) */
 	const char *command; /* the first word of its command, in WORDS; NULL: it has none */
 	const char *note;    /* --note as it was typed, in WORDS, or NULL */
 };

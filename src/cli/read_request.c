@@ -17,7 +17,7 @@
 
 /* ---- the method ---- */
 
-/* Invoked as flock, URLs are not recognised.  An empty LOCK is an unset variable: --who must not
+/* Invoked as flock, recognise no URLs.  An empty LOCK is probably an unset variable: --who must not
  * report it free. */
 static void choose_method(struct request *request, const struct reading *reading)
 {
@@ -61,7 +61,7 @@ static void choose_method(struct request *request, const struct reading *reading
 	}
 }
 
-/* For each LOCK, the last -s or -x before it counts: note whether any lock is shared. */
+/* The last -s or -x before each LOCK decides its mode: note whether any lock is shared. */
 static void note_shared_locks(const struct request *request, struct reading *reading)
 {
 	if (request->who)
@@ -74,7 +74,8 @@ static void note_shared_locks(const struct request *request, struct reading *rea
 
 /* ---- the environment ---- */
 
-/* SEMLOCK_VERBOSE=1 is -v, for all calls of a CI job, say; -q wins.  Nothing else is read here. */
+/* SEMLOCK_VERBOSE=1 is -v, for all calls of a CI job, say; -q wins.  The environment sets no other
+ * option. */
 static bool is_verbose_by_environment(void)
 {
 	const char *value = secure_getenv("SEMLOCK_VERBOSE");
@@ -101,7 +102,7 @@ void request_read(struct request *request, int argc, char **argv)
 	};
 	if (request->as_flock)
 		report_as("flock");
-	/* Room for LOCK itself, and for one -f in every two words. */
+	/* Room for a lock in every word: -fLOCK, or LOCK with --who. */
 	request->locks = memory_lasting(((size_t)argc + 1) * sizeof *request->locks);
 	if (request->locks == NULL)
 		die(EXIT_SYSTEM, "out of memory");
@@ -126,7 +127,7 @@ void request_read(struct request *request, int argc, char **argv)
 		request->locks[i].mode = named.mode;
 		request->locks[i].of_user = named.of_user;
 		if (named.of_user && !request->spec.exact_mode)
-			/* root's directory can be entered by all */
+			/* all users may enter root's directory */
 			request->locks[i].create_mode = 0600;
 	}
 }

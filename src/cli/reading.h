@@ -10,8 +10,8 @@
 #include "lock/lock.h"
 
 struct reading {
-	/* OPT() of each option in effect: it was given, and no later option revokes it.  FD also
-	 * for an operand that is a descriptor's number */
+	/* OPT() of each option in effect: it was given, and no later option revokes it.  OPT(FD)
+	 * also stands for an operand that is a descriptor's number */
 	uint64_t given;
 	enum lock_mode mode; /* for the next lock on the command line */
 	bool has_signal;     /* --replace or --toggle names one */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cli/request.h - what the command line asks for.  Constant after request_read() (read_request.h),
- * but hold/detach.c makes the names of locks absolute. */
+ * except that hold/detach.c makes the names of locks absolute. */
 #ifndef SEMLOCK_CLI_REQUEST_H
 #define SEMLOCK_CLI_REQUEST_H
 

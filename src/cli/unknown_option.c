@@ -275,8 +275,9 @@ void unknown_option_refuse(const struct option_table *table, int argc, char **ar
 	char like[256];
 	unsigned count;
 
-	/* In a bundle of letters, WORD is the one before it.  With --shared=yes, optopt is what
-	 * getopt_long(3) answers for a known option. */
+	/* optind moves past a bundle of letters only after the last one: until then WORD precedes
+	 * the bundle.  With --shared=yes, getopt_long(3) sets optopt to its answer for a known
+	 * option. */
 	if ((optopt > 0 && option_of(optopt) == OPTIONS) || strncmp(word, "--", 2) != 0) {
 		if (strlen(bundle) < 3 || bundle[0] != '-' || bundle[1] == '-' ||
 		    strchr(bundle, optopt) == NULL)

@@ -14,10 +14,10 @@
 /* -m: the method called NAME. */
 const struct method *value_method(const char *name);
 
-/* -w: ns.  A negative time ends the program with NEGATIVE_STATUS. */
+/* -w: returns ns.  A negative time ends the program with NEGATIVE_STATUS. */
 int64_t value_wait(const char *text, int negative_status);
 
-/* A number of seconds, with a fraction or a suffix: LEAST ns (0 or 1), or more. */
+/* A number of seconds, with a fraction or a suffix.  Returns ns, at least LEAST (0 or 1). */
 int64_t value_duration(const char *option, const char *text, int64_t least);
 
 /* --on-lost: LOST_WARN, or a signal's number. */
@@ -37,8 +37,8 @@ void value_signal_names(char *text, size_t size, const char *separator);
 long value_number(const char *option, const char *text, const char *what, long least, long most);
 
 /* --release, --resume: the ID in TEXT.  TEXT is the ID itself, the line that --detach has printed
- * ("OK id=ID slot=0"), or what `read -r ok id` leaves of that ("id=ID slot=0").  The ID is not
- * checked: any other text is returned unchanged. */
+ * ("OK id=ID slot=0", "WAITING id=ID"), or what `read -r ok id` leaves of that ("id=ID slot=0").
+ * The ID is not checked: any other text is returned unchanged. */
 const char *value_hold(const char *text);
 
 /* --mode: octal, up to 0777. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* owners/hold_id.h - the ID of a hold in the background (--detach): the PID and the start time of
  * the process that keeps it, four random digits, and four digits of its owner's PID, by which a
- * waiter knows that most holds are none of its ancestors'.  The keeper listens on an abstract
- * socket of this name: for --release, and for --who, which finds the ID by it.
+ * waiter rules out most holds whose owners are not its ancestors.  The keeper listens on an
+ * abstract socket whose name contains the ID: for --release, and for --who, which finds the ID
+ * there.
  *
- * Any user may listen on any name: an ID is believed if the kernel says that the process which it
- * names has made the socket. */
+ * Any user may listen on any name.  Believe an ID only if, according to the kernel, the process
+ * that it names listens there (hold_peer_is()), or has the same user as the socket's creator
+ * (hold_id_find()). */
 #ifndef SEMLOCK_OWNERS_HOLD_ID_H
 #define SEMLOCK_OWNERS_HOLD_ID_H
 
@@ -26,7 +28,7 @@ struct hold_id {
 	unsigned owner;             /* hold_id_digits() of its owner */
 };
 
-/* The part of an ID that depends on the PID OWNER. */
+/* The part of an ID that depends on its owner's PID, OWNER. */
 unsigned hold_id_digits(pid_t owner);
 
 /* Write an ID of this process, for OWNER, into TEXT.  Returns 0, or -1 with ERROR filled: no random
@@ -57,9 +59,9 @@ bool hold_peer_is(const struct hold_peer *peer, const struct hold_id *id);
  * listens there. */
 const char *hold_id_of_socket(const char *name, struct hold_id *id);
 
-/* Find the ID of the hold that SEMLOCK keeps, or an ancestor with the same command line.  Ignores
- * another user's socket with such a name.  Returns false if no hold is found: SEMLOCK holds its
- * lock, or waits for it, in another way. */
+/* Find the ID of the hold whose keeper is SEMLOCK, or an ancestor of SEMLOCK with the same command
+ * line.  Ignores another user's socket with such a name.  Returns false if no hold is found:
+ * SEMLOCK holds its lock, or waits for it, in another way. */
 bool hold_id_find(const struct process *semlock, char text[HOLD_ID_SIZE]);
 
 #endif

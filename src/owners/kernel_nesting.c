@@ -6,8 +6,8 @@
 
 #include "owners/sources.h"
 
-/* How many of LOCK's bytes does HOLDER have?  A lock without a range is all bytes.  A lock of
- * another kind, or a slot beyond those of LOCK, has none of them. */
+/* How many of LOCK's bytes does HOLDER hold?  A lock without a range covers all bytes.  A lock of
+ * another kind, or a slot beyond those of LOCK, holds none of them. */
 enum share { NO_BYTE, SOME_BYTES, ALL_BYTES };
 
 static enum share share_of(const struct lock *lock, const struct owner *holder)
@@ -26,7 +26,8 @@ static enum share share_of(const struct lock *lock, const struct owner *holder)
 	return holder->first <= bytes.first && holder->last >= bytes.last ? ALL_BYTES : SOME_BYTES;
 }
 
-/* A slot of a flock is a byte, too: do a lock on bytes and a slot of a flock conflict there? */
+/* A slot of a flock is also a record lock on one byte.  Of LOCK and HOLDER, is one such a slot and
+ * the other a record lock on bytes that include it? */
 static bool conflicts_at_slot(const struct lock *lock, const struct owner *holder)
 {
 	bool ranged = lock_can(lock, CAN_RANGE);
@@ -62,7 +63,7 @@ static enum nesting compare_locks(const struct lock *lock, const struct owner *h
 	return share == ALL_BYTES ? NESTING_SHARED : NESTING_BESIDE;
 }
 
-/* Is FD, of this process, LOCK's own?  Locking that again does not wait. */
+/* Does FD, of this process, share LOCK's open file description?  Locking it again does not wait. */
 static bool is_own(const struct lock *lock, int fd)
 {
 	return fd == lock->fd || (lock->spec->name == NULL && open_fds_same_description(getpid(),
@@ -80,7 +81,8 @@ static void note_slots(const struct lock *lock, const struct procfs_lock *held, 
 		    mine[slot] || (held->first <= first + slot && held->last >= first + slot);
 }
 
-/* This process has inherited slots: as many as LOCK takes, and are as many left beside them? */
+/* This process has inherited the slots in MINE.  Are they as many as LOCK takes, and are as many
+ * others left? */
 static enum nesting nesting_of_slots(const struct lock *lock, const bool *mine)
 {
 	unsigned take = lock->spec->take > 1 ? lock->spec->take : 1, count = 0;
@@ -109,7 +111,8 @@ enum nesting kernel_nesting(const struct lock *lock, int *fd)
 		return NESTING_NONE;
 	open_fds_of(&open_fds, getpid());
 	for (size_t i = 0; i < open_fds.count && nesting <= NESTING_AGAIN; i++) {
-		/* The slot of a flock is two locks; the shared flock says no more than the byte. */
+		/* The slot of a flock is two locks: the shared flock never gives a higher result
+		 * than the byte. */
 		if (!open_fds.list[i].locked || is_own(lock, open_fds.list[i].fd))
 			continue;
 		owner_describe(&holder, &open_fds.list[i].lock);

@@ -17,7 +17,7 @@
 /* The holders of one lock, while they are being found. */
 struct holders {
 	struct owners *found;
-	struct procfs_lock *locks; /* of each of them */
+	struct procfs_lock *locks; /* the lock of each owner in FOUND */
 	struct snapshot *snapshot;
 	unsigned kinds;
 };
@@ -89,7 +89,8 @@ static bool exclude_each_other(const struct procfs_lock *a, const struct procfs_
 }
 
 /* A walk over the processes takes time: a lock that is passed on meanwhile is seen twice, or not at
- * all.  (A file with very many locks is a database, and few of its locks can be in doubt.) */
+ * all.  (A file with more than MOST_LOCKS locks is a database: few of its locks can be in doubt,
+ * and they are not compared.) */
 static bool may_have_been_passed_on(const struct holders *holders)
 {
 	enum { MOST_LOCKS = 64 };
@@ -106,9 +107,9 @@ static bool may_have_been_passed_on(const struct holders *holders)
 	return false;
 }
 
-/* The process that took the lock, if it is alive and still has the lock: /proc/locks names no other
- * process there.  Else the member whose parent is no member; the oldest one, if a command has left
- * several behind. */
+/* Set ROOT to the process that took the lock, if it is alive and still has the lock: it is the one
+ * that /proc/locks names.  Else to the member whose parent is no member; the oldest one, if a
+ * command has left several behind. */
 static void find_root(struct owner *owner, struct process *root)
 {
 	struct process process;
@@ -163,7 +164,8 @@ static void name_holder(struct owner *owner)
 
 /* ---- locks that no descriptor shows ---- */
 
-/* Mark the lines whose holder was seen.  Returns the number of the others. */
+/* Mark the lines of /proc/locks whose holder was seen.  Returns the number of other locks that are
+ * held. */
 static size_t account(const struct holders *holders)
 {
 	const struct snapshot *snapshot = holders->snapshot;
@@ -185,8 +187,9 @@ static size_t account(const struct holders *holders)
 	return unseen;
 }
 
-/* Add the lines without a descriptor.  The process in a posix lock's line holds it, and is alive.
- * The taker of another kind of lock may have ended, and its PID be another process's. */
+/* Add the locks that only /proc/locks shows.  The process in a posix lock's line holds the lock,
+ * and is alive.  The taker of another kind of lock may have ended, and another process may have
+ * reused its PID. */
 static void add_unseen(struct owners *found, const struct snapshot *snapshot, unsigned kinds)
 {
 	struct owner *owner;
@@ -211,8 +214,8 @@ static void add_unseen(struct owners *found, const struct snapshot *snapshot, un
 	}
 }
 
-/* An unseen slot of a flock is two lines, and nothing connects them: drop as many shared flocks as
- * there are slots. */
+/* An unseen slot of a flock is two lines, the shared flock and the byte, and nothing connects them:
+ * drop as many shared flocks as there are slots. */
 static void unite_unseen_slots(struct owners *found)
 {
 	size_t slots = 0;
@@ -235,8 +238,8 @@ static bool have_ended(const struct owner *owner)
 	return true;
 }
 
-/* A process that ended during the search holds nothing.  One that could not be read, for lack of a
- * descriptor, has not ended. */
+/* A process that ended during the search holds nothing.  A process that could not be read for lack
+ * of a free descriptor has not ended. */
 static void name_holders(struct holders *holders)
 {
 	struct owner *owner;
@@ -249,7 +252,8 @@ static void name_holders(struct holders *holders)
 	}
 }
 
-/* Is there a holder beside whom no waiter can hold a part of the lock? */
+/* Is there a single holder, whose lock is exclusive and covers all bytes?  Then no waiter can hold
+ * a part of the lock. */
 static bool has_only_holder(const struct holders *holders)
 {
 	const struct procfs_lock *lock = holders->locks;
@@ -272,7 +276,7 @@ static void find_seen(struct holders *holders)
 	name_holders(holders);
 }
 
-/* A process with a record lock can wait for another one through the same descriptor. */
+/* A process that holds one record lock can wait for another through the same descriptor. */
 static bool has_several_record_locks(const struct owners *found)
 {
 	size_t count = 0;
@@ -371,7 +375,7 @@ bool kernel_owner_outside(const char *path, unsigned kinds)
 	return locked;
 }
 
-/* ---- the family ---- */
+/* ---- kernel_source ---- */
 
 /* The slot of a flock is two locks through one descriptor, the shared flock and a byte.  The first
  * waiter for a slot has the shared flock already. */
@@ -461,7 +465,7 @@ static bool kernel_verify(const struct lock *lock, pid_t pid, struct fd_walk *wa
 	struct owner holder = {0};
 	bool verified = false;
 
-	(void)walk; /* that process alone is looked into */
+	(void)walk; /* only PID is looked into */
 	open_fds_of(&open_fds, pid);
 	for (size_t i = 0; i < open_fds.count && !verified; i++)
 		if (open_fds.list[i].locked) {

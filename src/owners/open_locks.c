@@ -20,7 +20,7 @@
 
 /* ---- what a look costs ---- */
 
-/* Processor time.  Any user can name a process semlock and let it open what takes long to look
+/* Processor time.  Any user can name a process semlock and let it open files that take long to look
  * into: that must not delay the list of everybody else's locks. */
 enum { MOST_OF_USER = 400, MOST_OF_ALL = 1500 /* ms, of users other than root and this one */ };
 
@@ -29,7 +29,7 @@ static bool is_free_of_charge(uid_t user)
 	return user == 0 || user == getuid();
 }
 
-/* Returns NULL if USER's processes cost nothing, or without memory. */
+/* Returns NULL if USER's processes cost nothing, or without memory (then ALL->failed is set). */
 static struct user_cost *cost_of(struct open_locks *all, uid_t user)
 {
 	struct user_cost *costs;
@@ -49,8 +49,8 @@ static struct user_cost *cost_of(struct open_locks *all, uid_t user)
 	return &costs[all->ncosts++];
 }
 
-/* From now on, until charge_ends(), the time is charged to USER.  Returns false if that user's
- * processes have taken too long already. */
+/* From now on, until charge_ends(), the time is charged to USER.  Returns false if the time of that
+ * user, or of all users, is used up, or without memory. */
 static bool charge_begins(struct open_locks *all, uid_t user)
 {
 	const int64_t left_of_all = MOST_OF_ALL * MILLISECOND - all->cost;
@@ -94,7 +94,7 @@ static bool is_too_long(struct open_locks *all)
 
 /* ---- the descriptors of a process ---- */
 
-/* Two users have a lock open: charge the look at it to USER rather than to OTHER?  A user whose
+/* Two users have a lock open: is looking at it better charged to USER than to OTHER?  A user whose
  * time is used up must not hide another user's lock. */
 static bool is_better_charged(struct open_locks *all, uid_t user, uid_t other)
 {
@@ -140,8 +140,8 @@ static bool names(const char *path, const struct identity *file)
 	return open_fds_identify(AT_FDCWD, path, 0, &found) && same_file(found, *file);
 }
 
-/* A file that was made without a name (O_TMPFILE) is called DIRECTORY/#INODE by its descriptors for
- * ever: find its name in that directory. */
+/* The descriptors of a file that was made without a name (O_TMPFILE) call it DIRECTORY/#INODE
+ * forever, even once it has a name: find that name in DIRECTORY. */
 static bool find_given_name(struct open_locks *all, char path[PATH_MAX],
     const struct identity *file)
 {
@@ -168,8 +168,9 @@ static bool find_given_name(struct open_locks *all, char path[PATH_MAX],
 	return found;
 }
 
-/* Make PATH, by which process PID knows FILE, one that leads there from here: in a container or a
- * chroot that process means another file than this one does.  Returns false if none does. */
+/* Process PID knows FILE as PATH.  In a container or a chroot, the same path means another file to
+ * this process.  Replace PATH by a path that leads to FILE from here.  Returns false if none
+ * does. */
 static bool find_path(struct open_locks *all, pid_t pid, char path[PATH_MAX],
     const struct identity *file)
 {
@@ -205,8 +206,8 @@ static bool is_locked(pid_t pid, const char *fd)
 	return false;
 }
 
-/* Is ENTRY, in the open DIRECTORY, which is FILE, a lock that is a symbolic link; or does a queue
- * wait for a lock of this name? */
+/* Is ENTRY a symbolic link that is a lock, or does a queue exist for a lock of this name?  It is in
+ * DIRECTORY, an open descriptor of FILE. */
 static bool is_lock_entry(int directory, const struct identity *file, const struct dirent *entry)
 {
 	const struct lock lock = {.id = {.file = *file, .entry = entry->d_name}};
@@ -243,8 +244,8 @@ static void note_read(struct open_locks *all, const struct identity *file)
 	read[all->nread++] = (struct directory_read){*file, all->user};
 }
 
-/* A lock that is a symbolic link has no descriptor, nor has one of another program's making: a
- * semlock that holds it, or waits for it, has the directory PATH open. */
+/* No process need have a symbolic-link lock open, or a lock file that another program made.  But a
+ * semlock that holds the one or waits for either has the directory PATH open. */
 static void add_entries(struct open_locks *all, const char *path, const struct identity *file)
 {
 	DIR *directory = was_read(all, file) ? NULL : opendir(path);
@@ -280,8 +281,8 @@ static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_se
 	if (!open_fds_identify(AT_FDCWD, link, 0, &lock.file))
 		return;
 	if (!find_path(all, pid, path, &lock.file)) {
-		/* A locked file may have been deleted, or be in another mount namespace, where no
-		 * path leads from here, or from that process's root. */
+		/* A locked file may have been deleted, or be in another mount namespace: then no
+		 * path leads to it from here or from that process's root. */
 		if (!is_locked(pid, fd))
 			return;
 		strcpy(path, link);
@@ -313,7 +314,7 @@ static void add_helper(struct open_locks *all, struct process *helper)
 		add_lock(all, &lock);
 }
 
-/* PID: of a process, or of a thread that shows its descriptors. */
+/* PID: a process, or a thread that shows its process's descriptors. */
 static enum fds_shown add_fds(struct open_locks *all, pid_t pid, bool is_semlock)
 {
 	char directory[64], path[PATH_MAX];
@@ -413,7 +414,7 @@ bool open_locks_owners(struct owners *found, struct open_locks *all, size_t i,
 	bool looked;
 
 	*found = (struct owners){0};
-	while (!fd_walk_go_on(terms->walk)) /* which all locks share: nobody is charged for it */
+	while (!fd_walk_go_on(terms->walk)) /* all locks share the walk: nobody is charged for it */
 		;
 	lock->left_out = !charge_begins(all, lock->user);
 	if (lock->left_out)

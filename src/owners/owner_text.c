@@ -110,7 +110,7 @@ static void server_text(const struct owner *owner, const struct owner_room *room
 {
 	const struct process *process = &owner->process;
 
-	if (process->pid == 0) { /* no mode: it waits for the server itself, not for a holder */
+	if (process->pid == 0) { /* no mode: semlock waits for the server itself */
 		snprintf(text, size, "%s%s", owner->mode == MODE_UNKNOWN ? "" : "held by ",
 		    process->command_length > 0 ? process->command : "somebody");
 		return;
@@ -118,13 +118,13 @@ static void server_text(const struct owner *owner, const struct owner_room *room
 	process_text(owner, room, text, size);
 }
 
-/* VERDICT stands in the command's place.  BEFORE, the PID and BEHIND say why the holder cannot be
- * signalled; where BEHIND is NULL, BEFORE says it alone. */
+/* VERDICT is shown instead of the command.  BEFORE, the PID and BEHIND say why the holder cannot be
+ * signalled; if BEHIND is NULL, BEFORE says it alone. */
 static const struct {
 	const char *verdict, *before, *behind;
 } doubts[] = {
     [DOUBT_NONE] = {"", "", NULL},
-    [DOUBT_HOST] = {"", "process ", " on host "}, /* and the host */
+    [DOUBT_HOST] = {"", "process ", " on host "}, /* the host follows */
     [DOUBT_MACHINE] = {"(on another machine)", "the holder is on another machine", NULL},
     [DOUBT_NAMESPACE] = {"(in another PID namespace)", "process ",
 	" of another PID namespace is not within reach"},
@@ -265,9 +265,9 @@ static bool same_command(const struct process *one, const struct process *other)
 	       memcmp(one->command, other->command, one->command_length) == 0;
 }
 
-/* Any process can give itself the name of a placeholder, and the number of an innocent one.  Only
- * root, and a process that may signal the other, is believed.  (A program that is setuid has the
- * name that its caller gave it.) */
+/* Any process can call itself a placeholder, for the PID of an innocent process.  Believe it only
+ * if it is root's, or its user is PID's real user.  (Do not believe a setuid program, whose name
+ * its caller chose.) */
 static bool may_speak_for(const struct process *speaker, pid_t pid)
 {
 	struct process other;
@@ -288,7 +288,7 @@ pid_t owner_caller_of_hold(const struct owner *holder)
 		return 0;
 	caller = text_number(name + length, INT_MAX);
 	if (process_is_below(holder->process.pid))
-		return 1; /* the number is another process's here */
+		return 1; /* in that PID namespace, the number means another process */
 	return caller > 1 && may_speak_for(&holder->process, (pid_t)caller) ? (pid_t)caller : 1;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* owners/owners.h - the holders of a lock, and its waiters.
  *
- * The search takes no lock and disturbs no process.  A kernel lock has no record: all that is known
- * of it comes from /proc, and what /proc does not show is said to be unseen, never guessed. */
+ * The search disturbs no process, and takes no lock but for one exception: see
+ * kernel_owner_outside().  A kernel lock has no record: all that is known of it comes from /proc,
+ * and what /proc does not show is reported as unseen, never guessed. */
 #ifndef SEMLOCK_OWNERS_OWNERS_H
 #define SEMLOCK_OWNERS_OWNERS_H
 
@@ -15,7 +16,7 @@
 #include "sys/open_fds.h"
 #include "sys/process.h"
 
-/* The name of semlock's processes, by which --who and --replace know them: main.c sets it. */
+/* The name of semlock's processes, which main.c sets: --who and --replace recognise them by it. */
 #define SEMLOCK_NAME "semlock"
 
 /* Is NAME the name of a semlock's process? */
@@ -24,7 +25,7 @@ static inline bool name_is_semlock(const char *name)
 	return strcmp(name, SEMLOCK_NAME) == 0;
 }
 
-/* ... of a flock(1)'s? */
+/* Is NAME the name of a flock(1) process? */
 static inline bool name_is_flock(const char *name)
 {
 	return strcmp(name, "flock") == 0;
@@ -33,7 +34,8 @@ static inline bool name_is_flock(const char *name)
 /* The name of the process that draws a waiting line, a child of the semlock that waits. */
 #define OBSERVER_NAME "semlock-shows"
 
-/* The name of the process that holds a lock for another (--hold), followed by that one's PID. */
+/* The beginning of the name of a process that holds a lock for another one (--hold).  That other
+ * process's PID follows. */
 #define PLACEHOLDER_NAME "semlock>"
 
 /* A process through which a lock is held: usually semlock or its command, which share it. */
@@ -45,15 +47,15 @@ struct member {
 /* Why a record does not prove who holds its lock. */
 enum doubt {
 	DOUBT_NONE,
-	DOUBT_HOST,      /* on another host */
-	DOUBT_MACHINE,   /* the same, but no more is known (a kernel lock on NFS) */
-	DOUBT_NAMESPACE, /* in another PID namespace, or hidden from this one */
+	DOUBT_HOST,      /* the holder is on another host */
+	DOUBT_MACHINE,   /* the same, but its name is unknown (a kernel lock on NFS) */
+	DOUBT_NAMESPACE, /* the holder is in another PID namespace, or hidden from this process */
 	DOUBT_NOBODY,    /* the record names no process */
-	DOUBT_RANGE,     /* its PID is higher than kernel.pid_max */
-	DOUBT_ILLEGIBLE, /* the record may not be read */
+	DOUBT_RANGE,     /* the recorded PID is higher than kernel.pid_max */
+	DOUBT_ILLEGIBLE, /* this process may not read the record */
 	DOUBT_FLOCK,     /* its process has ended, and another has the lock under flock(2) */
 	DOUBT_OWNER,     /* another user owns the lock, or may write to it */
-	DOUBT_NUMBER     /* the PID alone is recorded, and may be another process's by now */
+	DOUBT_NUMBER     /* another process may have reused the recorded PID */
 };
 
 struct owner {
@@ -79,7 +81,7 @@ struct owner {
 
 	int64_t since;   /* nanoseconds after 1970; 0: unknown */
 	int64_t touched; /* the last sign of life in a lock made of files; 0: none */
-	/* SINCE is when the lock, or the wait, began; otherwise when the process did */
+	/* true: SINCE is when the lock or the wait began; false: when the process started */
 	bool since_exact;
 
 	struct member *members;
@@ -114,13 +116,14 @@ void owners_forget(struct owners *found);
 
 /* ---- owners_look.c, snapshot.c: the search ---- */
 
-/* When to read /proc/locks.  Each read stops all file locking on this machine for a moment.  It
- * shows less than the descriptors of the processes do, except for two things: who took a lock that
- * no process which may be looked into has open, and who waits in the kernel without a ticket. */
+/* When to read /proc/locks.  Each read stops all file locking on this machine for a moment.  The
+ * list shows less than the descriptors of the processes do, except for two things: who took a lock
+ * that is open only in processes that this one may not look into, and who waits in the kernel
+ * without a ticket. */
 enum list_use {
 	LIST_NEVER,
 	LIST_FOR_HOLDER, /* only if no holder is found without it */
-	LIST_FOR_ALL     /* also if there may be more holders, or waiters, that were not found */
+	LIST_FOR_ALL     /* also if holders or waiters may be missing */
 };
 
 struct lock_list;
@@ -134,8 +137,8 @@ struct known_members {
 
 /* How far a look has come. */
 struct look_progress {
-	int tries;     /* those that missed an owner, or may have */
-	int64_t began; /* the first of them, on clock_now()'s clock */
+	int tries;     /* looks that missed an owner, or may have */
+	int64_t began; /* when the first look began, on clock_now()'s clock; 0: not yet */
 	bool paused;   /* a piece ended just before a read of /proc/locks */
 };
 
@@ -151,7 +154,7 @@ struct search_terms {
 	pid_t asker;              /* the waiting process that asks; 0: this one */
 	struct lock_list *list;   /* the last one read; NULL: none */
 	struct fd_walk *walk;     /* over all processes; NULL: each look makes its own */
-	bool without_waiters;     /* without WALK: look into them only if no other holder is seen */
+	bool without_waiters;     /* skip waiters if a holder excludes them; only if WALK is NULL */
 	/* look into these first: see owners_look(); NULL: none is known */
 	const struct known_members *known;
 	struct look_progress progress;
@@ -183,37 +186,39 @@ struct search_terms {
 	    .list_pause = SECOND / 2, \
 	    .deadline = {.never = true}})
 
-/* Free what the looks with TERMS have read; its limits stay, and its walk is the caller's. */
+/* Free what the looks with TERMS have read.  TERMS keeps its limits, and the caller frees the
+ * walk. */
 void search_terms_forget(struct search_terms *terms);
 
 /* Fill FOUND with LOCK's owners; LOCK is open, or its name is set.  A file that does not exist has
- * no owners.  A server is not asked: its last answer is read.  When the limits of TERMS are
- * reached, FOUND has what was found until then, and is SEEN_CUT.  Returns 0; or -1 with ERROR
- * filled: the file cannot be reached, or /proc does not tell.
+ * no owners.  For a lock on a server, the server is not asked: its last answer is read.  When a
+ * limit of TERMS is reached, FOUND has what was found until then, and is SEEN_CUT.  Returns 0; or
+ * -1 with ERROR filled: the file cannot be reached, or /proc cannot be read.
  *
- * With TERMS->known: if one of these processes still has the lock, so that there can be no holder
- * beside it, FOUND is that holder, without waiters, and no other process has been looked into.
+ * With TERMS->known: if one of these processes still holds the lock, and excludes all other
+ * holders, FOUND has that holder alone, without waiters, and no other process has been looked into.
  *
- * With TERMS->walk in pieces, 1: a piece of the look has been made, and the next call goes on.
- * FOUND is empty. */
+ * With TERMS->walk in pieces, also returns 1 after a piece, with FOUND empty: the next call
+ * continues. */
 int owners_look(struct owners *found, const struct lock *lock, struct search_terms *terms,
     struct error *error);
 
-/* The same for a lock of SPEC's name and method that is not open; a server is asked.  Without
- * THIS_METHOD, a lock of any method counts, and SPEC gets the one that its record names. */
+/* The same for the lock that SPEC names, which is not open; a server is asked.  Without
+ * THIS_METHOD, a lock of any method counts, and SPEC->method becomes the one that the lock's record
+ * names.  For a URL, SPEC->method becomes the server's. */
 int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method,
     struct search_terms *terms, struct error *error);
 
-/* Does process PID, at this moment, keep LOCK, which is not on a server, from being taken: by a
- * kernel lock in one of its descriptors, or as the only holder of a lock made of files?  Open PID's
- * pidfd before calling this: then a signal reaches no other process, even if that one has ended
- * since.  WALK: as in search_terms. */
+/* Does process PID keep LOCK from being taken at this moment: by a kernel lock in one of its
+ * descriptors, or as the only holder of a lock made of files?  False for a lock on a server.  Open
+ * PID's pidfd before this call: then a signal cannot reach another process that reuses the PID.
+ * WALK: as in search_terms. */
 bool owners_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk);
 
 /* ---- record_owners.c ---- */
 
-/* Does LOCK, made of files, name no process, and has it been so for AGE ns?  Only the lock is read;
- * nobody is asked who has it under flock(2). */
+/* Does the record of LOCK, a lock made of files, name no process, and was it last written more than
+ * AGE ns ago?  Reads only the lock, and does not look for a process that has it under flock(2). */
 bool record_names_nobody(const struct lock *lock, int64_t age);
 
 /* ---- owner_text.c: a holder in words ---- */
@@ -225,14 +230,14 @@ enum { OWNER_COMMAND_COLUMNS = 60 }; /* in a message */
 void moment_text(int64_t moment, char *text, size_t size);
 
 /* Write the time since MOMENT, nanoseconds after 1970, into TEXT: "63 s", "12 min", "5 h" or "3 d";
- * in a column "63s", "12m", "5h" or "3d".  "" if it lies ahead: a clock was set. */
+ * in a column "63s", "12m", "5h" or "3d".  "" if MOMENT is in the future: a clock was set. */
 void age_text(int64_t moment, bool in_column, char *text, size_t size);
 
 /* LOCK's name, or "descriptor 8 (/run/x.lock)". */
 void lock_text(const struct lock *lock, char *text, size_t size);
 
-/* What to show instead of HOLDER's command, if its record does not prove that it is alive: at most
- * 31 characters, such as "(has ended; free to take)".  Else "". */
+/* What to show instead of HOLDER's command, if HOLDER is not proven alive, or its command is
+ * unknown: at most 31 characters, such as "(has ended; free to take)".  Else "". */
 void verdict_text(const struct owner *holder, char *text, size_t size);
 
 /* Why HOLDER cannot be signalled, as part of a sentence; "" if it can. */
@@ -259,22 +264,24 @@ bool owner_text(const struct owners *found, const struct owner_room *room, char 
 
 enum { WAY_OUT = PATH_MAX + 128 }; /* room for way_out_text() */
 
-/* Write what to do about LOCK, of which FOUND has the owners by owners_for_text(), into TEXT: the
- * command that ends a hold in the background, if this user may; else the one that says more.  It
- * begins with a semicolon; "" for a caller's descriptor. */
+/* Write into TEXT, after a semicolon, which command to run about LOCK, whose owners
+ * owners_for_text() put into FOUND: semlock --release, if a hold in the background holds it and
+ * this user may end it; else semlock --who.  "" for a caller's descriptor. */
 void way_out_text(const struct owners *found, const struct lock *lock, char *text, size_t size);
 
-/* Find the hold in the background by which OWNER holds a lock of this machine, or the place in
- * which it waits: its ID, and the user of its semlock into USER, unless that is NULL.  Returns
- * false if OWNER holds or waits in another way, or cannot be seen. */
+/* If OWNER holds a lock of this machine, or waits for it, by a hold in the background, write the ID
+ * of that hold into ID, and the user of its semlock into *USER, unless USER is NULL.  Returns false
+ * if OWNER holds or waits in another way, or cannot be seen. */
 bool owner_find_hold(const struct owner *owner, char id[HOLD_ID_SIZE], uid_t *user);
 
-/* The process for which HOLDER, a placeholder of semlock --hold, says that it holds the lock; 1:
- * one that is not known, or for which another user's process may not speak; 0: HOLDER is none. */
+/* If HOLDER is the placeholder of a semlock --hold, return the PID of the process that it holds the
+ * lock for, according to its name; 1 if that PID is unknown, or HOLDER runs neither as root nor as
+ * that process's user.  Returns 0 if HOLDER is no placeholder. */
 pid_t owner_caller_of_hold(const struct owner *holder);
 
-/* Where a holder is a semlock --hold, name the process that it holds the lock for; where it is
- * ASKER, the holder's command, name the process that supervises it.  Only for display. */
+/* Only for display: replace each holder that is the placeholder of a semlock --hold by the process
+ * that it holds the lock for, and a holder that is ASKER, or ASKER's subreaper, by the process that
+ * supervises it. */
 void owners_name_callers(struct owners *found, pid_t asker);
 
 /* Fill FOUND with the owners of LOCK that owner_text() will name: of the holders, those that keep
@@ -297,28 +304,29 @@ enum nesting {
 	                 * exclusive; or some of the bytes */
 };
 
-/* Does this process, which may run under a lock, ask for the same lock again?  Only what it has
- * inherited proves that: the descriptor that carries the lock of a file, or the pipe to the helper
- * that holds a lock on a server.  LOCK need not be open.  Unless NESTING_NONE, *FD is that
+/* Does this process, which may run under a lock, ask for the same lock again?  The proof is what it
+ * has inherited: the descriptor that carries the lock of a file, or the pipe to the helper that
+ * holds a lock on a server.  LOCK need not be open.  Unless NESTING_NONE, *FD is that
  * descriptor. */
 enum nesting nesting_inherited(const struct lock *lock, int *fd);
 
 /* ---- open_locks.c: the locks that processes on this machine have open ---- */
 
 struct open_lock {
-	/* with its directory, or a URL; a file without such a name here: by /proc/PID/root */
+	/* a path with its directory, or a URL; if no path leads to the file from here, one in
+	 * /proc/PID/root or /proc/PID/fd */
 	char *name;
 	struct identity file; /* zero: on a server */
-	pid_t semlock;        /* of a lock on a server: the semlock that has the helper */
-	uid_t user;           /* whom the look at it is charged to */
+	pid_t semlock;        /* of a lock on a server: the semlock that started the helper */
+	uid_t user;           /* the user who is charged for looking at it */
 	bool left_out;        /* because that user's time was used up */
 };
 
-/* What looking into another user's processes has cost. */
+/* The cost of looking into another user's processes. */
 struct user_cost {
 	uid_t user;
 	int64_t cost; /* ns of processor time */
-	bool cut;     /* all that was allowed: the rest is left out */
+	bool cut;     /* the limit was reached: the rest is left out */
 };
 
 /* A directory that was read for the locks in it, for a process of USER. */
@@ -336,30 +344,30 @@ struct open_locks {
 	uid_t user; /* whose process is being looked into */
 	struct directory_read *read;
 	size_t nread;
-	struct user_cost *costs; /* of each user but root and this one */
+	struct user_cost *costs; /* one for each user but root and this one */
 	size_t ncosts;
-	int64_t cost;              /* of all of these */
+	int64_t cost;              /* the sum of COSTS */
 	struct user_cost *charged; /* NULL: nobody */
 	int64_t charged_from;      /* on clock_processor()'s clock */
-	struct allowance limit;    /* of what is charged now */
+	struct allowance limit;    /* for CHARGED */
 };
 
-/* Search all processes for descriptors with a lock on them, whatever program took it, for all that
- * a semlock has open, and for the helpers of locks on servers.  What a semlock has open may be no
- * lock: that has no owners.
+/* Search all processes for descriptors that carry a flock or an OFD lock, whatever program took it,
+ * for all that a semlock has open, and for the helpers of locks on servers.  What a semlock has
+ * open need not be a lock: then it has no owners.
  *
  * The processes of each user but root and this one are looked into for a limited time only. */
 void open_locks_find(struct open_locks *all);
 
 /* Fill FOUND with the owners of lock I of ALL.  METHOD applies unless the lock's record names
  * another.  For a lock on a server, list only the owners that this machine knows.  TERMS->walk is
- * not NULL.  Returns false, with FOUND empty, if the lock cannot be examined or is the same as an
- * earlier one.  Either way call open_locks_looked() when FOUND has been printed: until then the
- * time is charged to the lock's user. */
+ * not NULL.  Returns false, with FOUND empty, if the lock is left out (LEFT_OUT), cannot be
+ * examined or is the same as an earlier one.  Either way, call open_locks_looked() when FOUND has
+ * been printed: until then the time is charged to the lock's user. */
 bool open_locks_owners(struct owners *found, struct open_locks *all, size_t i,
     const struct method *method, struct search_terms *terms);
 
-/* From now on nobody is charged. */
+/* Stop charging the lock's user. */
 void open_locks_looked(struct open_locks *all);
 
 /* How many users have locks that were left out because their time was used up?  If there are any,

@@ -58,7 +58,8 @@ static bool is_only_holder(const struct owner *holder, const struct lock *lock)
 	       holder->mode == MODE_EXCLUSIVE && has_all;
 }
 
-/* FOUND becomes the holder, if one of the processes known from TERMS still is. */
+/* Look only into the processes of TERMS->known.  If one of them still excludes all other holders,
+ * FOUND gets it, and this returns true. */
 static bool look_at_known(struct owners *found, const struct lock *lock,
     const struct search_terms *terms)
 {

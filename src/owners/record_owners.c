@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Open the lock anew to look at it: nothing is taken, and another thread may be using the lock
- * itself. */
+/* To look at a lock, open it anew: that takes nothing, and another thread may be using the caller's
+ * struct lock. */
 #include <config.h>
 
 #include <errno.h>
@@ -20,10 +20,10 @@ struct probe {
 	struct child no_child;
 };
 
-/* Do root, PID's real user or the real user of PID's parent (sudo, for instance) own OBJECT?  If
- * not, OBJECT does not justify a signal to PID, nor a command under its lock: any user can name any
- * process.  (The real user is that of a daemon that switches its effective user for a moment, too.)
- * Also true once PID has ended. */
+/* Is OBJECT owned by root, PID's real user, or the real user of PID's parent (sudo, for instance)?
+ * If not, OBJECT does not justify a signal to PID, nor that a command runs under its lock: any user
+ * can name any process.  (The real user counts because a daemon may switch its effective user for a
+ * moment.)  Also true once PID has ended. */
 static bool owner_trusted(const struct stat *object, pid_t pid)
 {
 	struct process process, parent;
@@ -62,8 +62,8 @@ static void probe_close(struct probe *probe)
 	probe->spec.method->release(&probe->lock);
 }
 
-/* Read the record of the lock NAME, if METHOD made it.  Returns its kind; RECORD_ABSENT: it did
- * not. */
+/* Read the record of the lock NAME.  Returns its kind; RECORD_ABSENT if METHOD did not make the
+ * lock. */
 static enum record_kind probe_record(const char *name, const struct method *method,
     struct record *record)
 {
@@ -101,8 +101,8 @@ static bool is_in_namespace(pid_t pid, uint64_t pidns)
 	return stat(path, &its) == 0 && its.st_ino == pidns;
 }
 
-/* Is PID the semlock in RECORD, which releases the lock?  A process that started later than
- * RECORD's only reuses its PID. */
+/* Is PID the semlock that RECORD names, which releases the lock?  A process that started later than
+ * RECORD's command only reuses the PID. */
 static bool is_semlock_of(pid_t pid, const struct record *record)
 {
 	struct procfs_stat seen;
@@ -110,7 +110,8 @@ static bool is_semlock_of(pid_t pid, const struct record *record)
 	return pid == record->semlock && process_stat(pid, &seen) && seen.started <= record->start;
 }
 
-/* Is MEMBER the process that RECORD names, or its parent, the semlock that waits for its end? */
+/* Is MEMBER the process that RECORD names, or the semlock that waits for it to end?  With a record
+ * from another PID namespace: is MEMBER in that namespace? */
 static bool is_named(pid_t member, const struct record *record)
 {
 	struct procfs_stat seen;
@@ -136,10 +137,10 @@ static bool record_names(const struct owner *owner, const struct record *record)
 }
 
 /* OWNER has the lock's file, with RECORD in it, under flock(2): is it the lock's holder, and not a
- * waiter?  A waiter takes the flock for a moment, too, to judge a lock without a flock or to take
- * it from a dead holder; but no other process inherits that flock.  A holder's flock is its
- * command's as well, or its taker has ended: then, in a PID namespace, the kernel names no taker
- * (0). */
+ * waiter?  A waiter also flocks the file for a moment, to judge a lock that nobody has flocked or
+ * to take the lock from a dead holder; but no other process inherits that flock.  A holder's flock
+ * is inherited by its command, or its taker has ended: then, in a PID namespace, the kernel names
+ * no taker (0). */
 static bool is_holder(const struct owner *owner, const struct record *record)
 {
 	struct procfs_stat seen;
@@ -168,7 +169,8 @@ static bool is_other_host(const struct record *record)
 
 /* ---- the holder ---- */
 
-/* HOLDER becomes the recorded command and the semlock that waits for it to end. */
+/* HOLDER becomes the recorded command and the semlock that waits for it to end.  Returns false if
+ * that command cannot be seen alive. */
 static bool name_command(struct owner *holder, const struct record *record)
 {
 	struct process process;
@@ -197,8 +199,9 @@ static enum verdict judge_record(const struct probe *probe)
 	           : UNKNOWN;
 }
 
-/* May the recorded process hold the lock from outside of our PID namespace (a container's)?  The
- * kernel does not show its flock there.  A link's record names no namespace: so try the flock. */
+/* Is this process in a PID namespace (a container's), and may the recorded process hold the lock
+ * from outside it?  The kernel does not show that process's flock here.  A link's record names no
+ * namespace: so try the flock. */
 static bool may_be_outside(const struct probe *probe)
 {
 	const struct record *record = &probe->info.record;
@@ -234,8 +237,9 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 	                                                                : DOUBT_NAMESPACE;
 }
 
-/* Add the holder that the record names.  FLOCKED: a process that it does not name has the lock
- * under flock(2): a waiter that judges it or takes it from a dead holder, or another program. */
+/* Add the holder that the record names.  FLOCKED: a process that the record does not name has the
+ * lock under flock(2): a waiter that judges the record or takes the lock from a dead holder, or
+ * another program. */
 static void add_recorded(struct owners *found, const struct probe *probe, bool flocked)
 {
 	const struct lock_info *info = &probe->info;
@@ -278,10 +282,10 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 		    record->host[0] == '\0' ? "?" : record->host);
 }
 
-/* Give the flock's holder the name in the record, if that is the same process.  If the flock's
- * holder was not seen, only the record names it.  Another user's object may be a link to a file
- * that a process has flocked for another purpose, or name a waiter, which has the flock for a
- * moment. */
+/* If the record names the flock's holder, fill that holder from it.  If the process that has the
+ * flock was not seen, only the record names it.  Do not trust another user's object: it may be a
+ * link to a file that a process has flocked for another purpose, or name a waiter, which has the
+ * flock for a moment. */
 static void name_flocked(struct owners *found, const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
@@ -302,9 +306,9 @@ static void name_flocked(struct owners *found, const struct probe *probe)
 	owners_join(found, holder, info->record.pid, -1);
 }
 
-/* A link's record names the command, and not the semlock that releases the lock when the command
- * has ended.  But only that semlock has the file open for writing: a waiter on a local file system
- * only reads it. */
+/* Is OWNER the semlock of a link lock whose command has ended?  The record names the command, and
+ * not the semlock, which has yet to release the lock.  But only that semlock has the file open for
+ * writing: a waiter on a local file system only reads it. */
 static bool has_made_it(const struct owner *owner, const struct probe *probe)
 {
 	char path[64];
@@ -425,8 +429,9 @@ static bool is_recorded(const struct lock_info *info, pid_t pid)
 	       (seen.started == record->start || record->pid != pid) && !procfs_ended(seen.state);
 }
 
-/* Root or PID's user must own the lock.  And PID must have it under flock(2), or be named in its
- * record by PID and start, of this boot and PID namespace, as the command or its semlock. */
+/* The lock's owner must pass owner_trusted().  And PID must have the lock under flock(2), or the
+ * record must name it by PID and start, of this boot and PID namespace, as the command or its
+ * semlock. */
 static bool is_proven(const struct lock *lock, pid_t pid)
 {
 	struct probe probe;
@@ -459,7 +464,7 @@ static bool record_verify(const struct lock *lock, pid_t pid, struct fd_walk *wa
 }
 
 /* May this process have inherited a descriptor for the object of PROBE, which opened LOCK anew?  If
- * so, look into /proc. */
+ * not, /proc need not be read. */
 static bool may_inherit(const struct probe *probe, const struct lock *lock)
 {
 	const struct stat *status = &probe->info.status;
@@ -469,9 +474,9 @@ static bool may_inherit(const struct probe *probe, const struct lock *lock)
 	return probe->info.there && probe->info.object >= 0 && open_fds_may_inherit(&object, own);
 }
 
-/* The descriptor by which this process has LOCK under flock(2): it runs under the lock, and has
- * inherited it.  Root or this process's user must own the lock, because its name may be a link to a
- * file that is flocked for another purpose. */
+/* Set *FD to the descriptor by which this process has LOCK under flock(2): it runs under the lock,
+ * and has inherited it.  The lock's owner must pass owner_trusted(), because its name may be a link
+ * to a file that is flocked for another purpose. */
 static enum nesting record_nesting(const struct lock *lock, int *fd)
 {
 	struct probe probe;

@@ -52,8 +52,8 @@ static bool see_child(pid_t pid, void *context)
 }
 
 /* The child of SEMLOCK that is neither a helper nor an observer: its command or, under a subreaper,
- * a semlock; 0: none.  If SEMLOCK waits, this may be an orphan of its helper, or a child that is
- * about to be the observer. */
+ * a semlock; 0: none.  If SEMLOCK waits, the result may be an orphan of its helper, or a child that
+ * is about to be the observer. */
 static pid_t child_of(pid_t semlock)
 {
 	struct child_search search = {.parent = semlock};
@@ -62,9 +62,9 @@ static pid_t child_of(pid_t semlock)
 	return search.found;
 }
 
-/* On this host, /proc knows more: until a helper renews its lock, the server knows only semlock's
- * PID, and some know no command.  A PID that belongs neither to a semlock nor to a child of one has
- * been reused. */
+/* If the owner is on this host, take its command from /proc: until a helper renews its lock, the
+ * server knows only semlock's PID, and some servers know no command.  A PID that belongs neither to
+ * a semlock nor to a child of one has been reused. */
 static void name_command(struct owner *owner)
 {
 	struct process above, process;
@@ -87,7 +87,7 @@ static void name_command(struct owner *owner)
 	}
 }
 
-/* A helper may also say "slots". */
+/* A word that names no mode means a slot: a helper may say "slots". */
 static enum owner_mode mode_named(const char *word)
 {
 	enum owner_mode mode = word[0] == '\0' ? MODE_UNKNOWN : MODE_EXCLUSIVE;
@@ -103,7 +103,7 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 	long long slot = field_number(text, FIELD_SLOT, INT_MAX),
 		  pid = field_number(text, FIELD_PID, INT32_MAX);
 	long long since = field_number(text, FIELD_SINCE, INT64_MAX / SECOND);
-	/* it may contain blanks, so it comes last */
+	/* a note may contain blanks, so it comes last */
 	const char *note = locksmith_field(text, FIELD_NOTE), *command;
 	char mode[16];
 
@@ -197,7 +197,7 @@ void server_owners_see(struct owners *found, const char *url, pid_t semlock, boo
 	found->holders += !waits;
 }
 
-/* ---- the family ---- */
+/* ---- server_source ---- */
 
 /* Do not ask the server: use its last answer about a busy lock. */
 static enum searched server_add(struct owners *found, const struct lock *lock,

@@ -24,7 +24,7 @@ struct lock_list {
 	int64_t read_at; /* ns on clock_now()'s clock */
 	struct procfs_lock *lines;
 	size_t count;
-	bool may_lack; /* a line that may have changed between two reads */
+	bool may_lack; /* a line may be missing: the list may have changed between two reads */
 };
 
 static bool append_line(struct lock_list *list, const struct procfs_lock *line)
@@ -40,8 +40,8 @@ static bool append_line(struct lock_list *list, const struct procfs_lock *line)
 	return true;
 }
 
-/* Read at least a page, even when LIMIT is spent: most machines have no more locks, and it can name
- * the process to look into.  Returns 0, or -1 with ERROR filled. */
+/* Read at least a page, even when LIMIT is spent: most machines have no more locks, and that page
+ * can name the process to look into.  Returns 0, or -1 with ERROR filled. */
 static int read_lines(struct lock_list *list, struct allowance *limit, struct error *error)
 {
 	char line[256], page[PROCFS_PAGE];
@@ -101,7 +101,7 @@ struct listed_lock *snapshot_line(const struct snapshot *snapshot, const struct 
 	return NULL;
 }
 
-/* LINE may be a ticket in a queue that may not be opened. */
+/* LINE may be a ticket in a queue that this process may not open. */
 static void pick_ticket(struct snapshot *snapshot, const struct procfs_lock *line)
 {
 	const struct identity *queue = &snapshot->closed_queue;
@@ -112,9 +112,9 @@ static void pick_ticket(struct snapshot *snapshot, const struct procfs_lock *lin
 		tickets_add(&snapshot->tickets, line->first, (pid_t)line->pid);
 }
 
-/* Keep the lines of LIST about SNAPSHOT's file.  While /proc/locks changes, a read can return a
- * lock twice, each time with the waiters behind it; but only shared locks can be alike.  Returns
- * false without memory. */
+/* Keep the lines of LIST about SNAPSHOT's file.  While /proc/locks changes, a read can return one
+ * lock twice, each time followed by its waiters: drop the second copy of an exclusive lock, and its
+ * waiters.  Equal lines of shared locks can be two locks.  Returns false without memory. */
 static bool pick_lines(struct snapshot *snapshot, const struct lock_list *list)
 {
 	struct listed_lock entry = {0};
@@ -209,7 +209,7 @@ static void list_queue(struct snapshot *snapshot, const char path[QUEUE_PATH_SIZ
 		snapshot->closed_queue = identity_of(&file);
 }
 
-/* The file is known: look into all processes, or into those in SEARCH. */
+/* The file is known: look into all processes, or only into SEARCH->known. */
 static void find_open_fds(struct snapshot *snapshot, struct search *search)
 {
 	if (search->known == NULL) {
@@ -237,8 +237,8 @@ static void see_tickets(struct snapshot *snapshot, const struct tickets *these,
 			go_on = open_fds_see(these->list[i].pid, &snapshot->open_fds);
 }
 
-/* A waiter rarely holds a lock on the file.  But one whose ticket is gone after the walk may have
- * taken the lock meanwhile. */
+/* Skip the waiters, which rarely hold a lock on the file.  But a waiter whose ticket is gone after
+ * the walk may have taken the lock meanwhile: look into it. */
 static void find_but_waiters(struct snapshot *snapshot, const char path[QUEUE_PATH_SIZE],
     struct search *search)
 {

@@ -10,11 +10,12 @@
 
 /* ---- owners_list.c: the list that they fill ---- */
 
-/* Append an owner, zeroed.  Returns NULL if there is no memory; then FOUND has failed. */
+/* Append an owner, zeroed but for its slots (-1: unknown).  Returns NULL if there is no memory;
+ * then FOUND->seen is SEEN_FAILED. */
 struct owner *owners_add(struct owners *found);
 
 /* Note that OWNER's lock is also held through process PID, by its descriptor FD (-1: unknown).
- * Without memory, FOUND has failed. */
+ * Without memory, FOUND->seen is SEEN_FAILED. */
 void owners_join(struct owners *found, struct owner *owner, pid_t pid, int fd);
 
 /* Remove owner I, from 0, from FOUND. */
@@ -114,7 +115,7 @@ bool snapshot_has_idler(const struct snapshot *snapshot);
 int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice,
     struct error *error);
 
-/* The line about the lock's file that is LOCK, and not accounted for yet; NULL: none. */
+/* The line about the lock's file that shows LOCK, and is not accounted for yet; NULL: none. */
 struct listed_lock *snapshot_line(const struct snapshot *snapshot, const struct procfs_lock *lock);
 
 /* Free what SNAPSHOT holds, and clear it. */
@@ -128,15 +129,15 @@ enum searched kernel_owners_add(struct owners *found, struct snapshot *snapshot,
     struct search *search, struct error *error);
 
 /* In a PID namespace, such as a container's, the kernel shows no lock of a process outside it.
- * Does such a process have the file or directory PATH locked, by a lock of KINDS?  Asking for a
- * flock takes it for a moment. */
+ * Does such a process have the file or directory PATH locked, by a lock of KINDS?  To find a flock,
+ * this takes one for a moment.  False in the machine's first PID namespace. */
 bool kernel_owner_outside(const char *path, unsigned kinds);
 
 /* ---- waiters.c ---- */
 
-/* Add LOCK's waiters to FOUND, in the order of their turns: first those in the kernel's own queue,
- * if SNAPSHOT has a list of them (the first in semlock's queue, and programs that do not know that
- * queue), then the others by their tickets. */
+/* Add the lock's waiters to FOUND, in the order of their turns.  First come those in the kernel's
+ * own queue, if SNAPSHOT has lines of /proc/locks: the first in semlock's queue, and programs that
+ * do not know that queue.  Then come the others, by their tickets. */
 void waiters_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
     struct search *search);
 
@@ -145,8 +146,8 @@ void waiters_add(struct owners *found, struct snapshot *snapshot, unsigned kinds
 /* The method of the lock NAME, if it contains a full record; else NULL. */
 const struct method *record_method(const char *name);
 
-/* Is NAME, which HOLDER has under flock(2), a lock of -m link: a file that contains only that
- * process's PID? */
+/* Is NAME, which HOLDER has under flock(2), a lock of -m link: a file that contains only the PID of
+ * HOLDER's process? */
 bool record_is_link(const char *name, const struct owner *holder);
 
 /* ---- server_owners.c ---- */

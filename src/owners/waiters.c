@@ -23,16 +23,16 @@ static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket,
 	if (ticket == NULL)
 		return;
 	ticket->used = true;
-	/* A ticket's number is twice the time when it was drawn, plus the offset of its range.  In
-	 * another time namespace, its clock may be another. */
+	/* A ticket's number is twice the time when it was drawn, plus the offset of its range.  If
+	 * it was drawn in another time namespace, that clock may differ from ours. */
 	drawn = clock_realtime() - (clock_now() - ticket->number % QUEUE_ORDINARY / 2);
 	owner->since_exact = drawn >= owner->since && drawn <= clock_realtime();
 	if (owner->since_exact)
 		owner->since = drawn;
 }
 
-/* PID waits in the kernel's queue: return its ticket, or NULL.  The first ticket's owner waits
- * there too; if its PID is unknown, assume that it is the first semlock found there. */
+/* PID waits in the kernel's queue: return its ticket, or NULL.  The process with the first ticket
+ * waits there too; if its PID is unknown, assume that it is the first semlock found there. */
 static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 {
 	struct ticket *first = tickets->list;
@@ -47,8 +47,9 @@ static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 	           : NULL;
 }
 
-/* The kernel's queue does not name those that wait for an OFD lock.  In semlock's queue, their
- * tickets do; outside it, a process that has the file open is not known to wait. */
+/* /proc/locks does not name the processes that wait for an OFD lock.  Those in semlock's queue are
+ * known by their tickets.  A process that has the file open, but no ticket, is not known to
+ * wait. */
 void waiters_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
     struct search *search)
 {
