@@ -56,8 +56,8 @@ static int make_names_absolute(const struct request *request, struct error *erro
 
 /* ---- the keeper ---- */
 
-/* In the front: fill KEEPER for REQUEST.  Returns 0, or -1 with ERROR filled if
- * process REQUEST->owner does not exist. */
+/* In the front: fill KEEPER for REQUEST.  Returns 0, or -1 with ERROR filled: process
+ * REQUEST->owner is this one or does not exist, for instance. */
 static int begin_keeper(struct keeper *keeper, const struct request *request, struct error *error)
 {
 	*keeper = (struct keeper){
@@ -89,8 +89,9 @@ static int begin_keeper(struct keeper *keeper, const struct request *request, st
 	return hold_names_list(&keeper->names, request, error);
 }
 
-/* poll(2) refuses more descriptors than may be open, and a connection that cannot be accepted would
- * wake the keeper forever.  Returns 0, or -1 with ERROR filled. */
+/* Raise a limit that is too low: poll(2) refuses more descriptors than may be open, and a
+ * connection that cannot be accepted would wake the keeper forever.  Returns 0, or -1 with ERROR
+ * filled. */
 static int allow_descriptors(struct error *error)
 {
 	struct rlimit limit;
@@ -135,7 +136,8 @@ static int listen_for_calls(struct keeper *keeper, struct error *error)
 
 /* ---- three processes ---- */
 
-/* The messages between the front, which has FRONT[0], and the keeper. */
+/* Make the socket pair between the front, which has FRONT[0], and the keeper.  Returns 0, or -1
+ * with ERROR filled. */
 static int make_socket(int front[2], struct error *error)
 {
 	int status = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, front);
@@ -153,7 +155,7 @@ static int become_holder(int input, int output, int errors, struct error *error)
 {
 	const bool terminal = isatty(STDERR_FILENO);
 
-	/* else the keeper would wait for a word that goes elsewhere */
+	/* if one of them failed, the keeper would wait for a word that goes elsewhere */
 	if (dup2(errors, STDERR_FILENO) < 0 || dup2(input, STDIN_FILENO) < 0 ||
 	    dup2(output, STDOUT_FILENO) < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot begin in the background");
@@ -167,8 +169,8 @@ static int become_holder(int input, int output, int errors, struct error *error)
 	return 0;
 }
 
-/* In the keeper's process: fork the holder (H2).  Returns 0 in the holder, or -1 with ERROR filled,
- * also there; the keeper does not return, unless it fails. */
+/* In the keeper's process: fork the holder (H2).  In the holder, returns 0, or -1 with ERROR
+ * filled.  In the keeper, returns only if it fails: -1 with ERROR filled. */
 static int split_off(struct detachment *detachment, const struct request *request,
     struct keeper *keeper, struct error *error)
 {
@@ -195,7 +197,7 @@ static int split_off(struct detachment *detachment, const struct request *reques
 			close(keeper->owner.pidfd);
 		if (become_holder(input[0], output[1], errors[1], error) != 0)
 			return -1;
-		/* the wait, too, is to go on without the caller */
+		/* with --keep-place the wait, too, goes on without the caller */
 		return request->keep_place ? make_names_absolute(request, error) : 0;
 	}
 	close(input[0]);

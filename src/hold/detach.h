@@ -6,18 +6,18 @@
  *	                                                     lock, releases it
  *
  * The keeper alone reads what the holder says: lines of standard output, among them the events of
- * --status-fd, and text of standard error.  It passes on to the front what is for that.
+ * --status-fd, and text of standard error.  It passes on what is for the front.
  *
  * The front is the process that the caller has started.  It shows what the holder says, prints OK
  * once the lock is held, and exits.  The keeper and the holder are in a session of their own; the
- * holder's standard input is a pipe from the keeper, and its end is the end of the hold.
+ * holder's standard input is a pipe from the keeper, and the end of that pipe ends the hold.
  *
- * Until the front has acknowledged that OK is printed, its end is the end of the hold: a caller
+ * If the front ends before it has acknowledged that OK is printed, the hold ends, too: a caller
  * that does not know of its lock does not hold it.
  *
  * With --keep-place the holder waits forever, and the front alone keeps to -w: it prints
- * WAITING, acknowledges that, and exits, while the others stay.  Until then its end is the end of
- * the place.  After that --resume is a front that may come and go (front.h). */
+ * WAITING, acknowledges that, and exits, while the others stay.  If it ends before that, the place
+ * is given up.  After that, a --resume is the front, and may come and go (run/front.h). */
 #ifndef SEMLOCK_HOLD_DETACH_H
 #define SEMLOCK_HOLD_DETACH_H
 
@@ -33,7 +33,7 @@ struct detachment {
 	bool is_front;            /* this is the process that the caller has started */
 	int front;                /* in the front: its socket to the keeper */
 	struct caller_fds caller; /* in the holder */
-	char id[HOLD_ID_SIZE];    /* in the holder: the keeper's */
+	char id[HOLD_ID_SIZE];    /* in the holder: the keeper's ID */
 };
 
 /* Fork the keeper, which never returns from here, and the holder.  Fills DETACHMENT in the front
@@ -41,8 +41,9 @@ struct detachment {
  * exist, for instance. */
 int detach_start(struct detachment *detachment, const struct request *request, struct error *error);
 
-/* In the holder, REQUEST's LOCKS are held: leave the caller's directory, and close its descriptors.
- * Returns 0, or -1 with ERROR filled: the locks could not be released from elsewhere. */
+/* In the holder, once REQUEST's LOCKS are held: leave the caller's directory, and close its
+ * descriptors.  Returns 0, or -1 with ERROR filled: the names of the locks cannot be made absolute,
+ * so the locks could not be released from elsewhere. */
 int detach_leave(struct detachment *detachment, const struct request *request,
     const struct lock *locks, struct error *error);
 

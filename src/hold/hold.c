@@ -48,8 +48,9 @@ static void lines_begin(struct caller_lines *lines, int64_t time)
 	lines->due = time > 0 ? deadline_after(time) : deadline_never();
 }
 
-/* A caller that writes and does not read must not stop this process, which would then hold the lock
- * forever.  A line that is not echoed is one that the caller cannot count on. */
+/* If standard output has no room, do not echo: a caller that writes and does not read must not stop
+ * this process, which would then hold the lock forever.  The caller cannot count on a line that is
+ * not echoed. */
 static void echo_line(const struct caller_lines *lines)
 {
 	struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
@@ -99,8 +100,8 @@ static enum caller_says lines_read(struct caller_lines *lines)
 
 /* ---- the wait ---- */
 
-/* Sleep until standard input INPUT has EVENTS (of poll(2)), the owner has ended, or a line is
- * overdue.  Returns false, with errno set, if that cannot be waited for. */
+/* Sleep until standard input has EVENTS (of poll(2)), the owner has ended, or a line is overdue.
+ * INPUT gets the events.  Returns false with errno set if poll(2) fails. */
 static bool wait_for_event(const struct hold *hold, struct pollfd *input, short events)
 {
 	struct pollfd ends[2];
@@ -118,8 +119,8 @@ static bool wait_for_event(const struct hold *hold, struct pollfd *input, short 
 	return ready >= 0;
 }
 
-/* A call that waits for the end, or should bring it about, has failed: say so, and end with
- * STATUS. */
+/* The system call that waits for the end, or should bring it about, has failed: report WHAT and
+ * errno, and exit with STATUS. */
 static noreturn void end_by_error(const char *what, int status)
 {
 	complain("--hold: %s: %s", what, strerror(errno));
@@ -133,7 +134,7 @@ static void end_as_by_term(void)
 		end_by_error("cannot end the wait", EXIT_SYSTEM);
 }
 
-/* What an event says of the wait. */
+/* What an event means for the wait. */
 enum wait_goes { WAIT_GOES_ON, WAIT_IS_UNWATCHED, WAIT_ENDS };
 
 /* WAITED: has wait_for_event() succeeded, with INPUT?  With a TTL the lines decide. */
@@ -152,11 +153,12 @@ static enum wait_goes judge_event(struct hold *hold, bool waited, const struct p
 }
 
 /* The thread of the wait.  The end of the input or of the owner ends the wait (H3); in the
- * background these are the keeper's.  Standard input that cannot be hung up (closed, /dev/null, a
- * plain file) does not end it.  Once the lock is taken, the next event is the placeholder's.
+ * background, the input is the keeper's pipe, and the owner is the keeper.  Standard input that
+ * cannot be hung up (closed, /dev/null, a plain file) does not end it.  Once the lock is taken, the
+ * next event is the placeholder's.
  *
- * This process forks the observer meanwhile: the thread keeps no lock of libc but while it ends the
- * process. */
+ * Meanwhile this process may fork the observer: so the thread holds no lock of libc, except while
+ * it ends the process. */
 static void *watch_caller(void *of)
 {
 	struct hold *hold = of;
@@ -176,9 +178,9 @@ static void *watch_caller(void *of)
 	return NULL;
 }
 
-/* Returns 0 if the end of standard input is still to come, or -1 with ERROR filled: it never comes
- * of a file or /dev/null, and where the writer has ended, the lock would be let go at once, and
- * look as if it were held. */
+/* Returns 0 if standard input is a pipe, socket or terminal whose end is still to come, or -1 with
+ * ERROR filled.  With a file, /dev/null or a writer that has ended, the lock would be let go at
+ * once, and look as if it were held. */
 static int check_input(struct error *error)
 {
 	struct pollfd input = {STDIN_FILENO, POLLIN, 0};
@@ -229,8 +231,8 @@ void hold_taken(struct hold *hold)
 	pthread_mutex_unlock(&reading);
 }
 
-/* Nothing more can be heard of the caller, which may go on for as long as it believes the lock its
- * own. */
+/* No more lines can come from the caller, which may go on for as long as it believes that it holds
+ * the lock. */
 static noreturn void keep_for_ttl(const struct hold *hold)
 {
 	const struct deadline end = deadline_after(hold->lines.time);
@@ -279,7 +281,7 @@ noreturn void hold_until_end(struct hold *hold)
 	const int failed = hold->caller == NULL ? EXIT_SYSTEM : HOLD_ABANDONED;
 	struct pollfd input;
 	struct error error;
-	/* a keeper that is killed writes no other */
+	/* a keeper that is killed writes no other reason */
 	char why = HOLD_ABANDONED;
 	ssize_t got;
 	int length;
@@ -289,7 +291,7 @@ noreturn void hold_until_end(struct hold *hold)
 		signal(SIGTERM, SIG_DFL);
 		sigprocmask(SIG_UNBLOCK, &term, NULL);
 	}
-	/* the keeper may have ended it already, and has written why */
+	/* in the background, the keeper may have ended the hold already, and has written why */
 	if (hold->caller == NULL && check_input(&error) != 0) {
 		complain("%s", error.text);
 		_exit(exit_status_of(error.kind));
@@ -303,7 +305,7 @@ noreturn void hold_until_end(struct hold *hold)
 
 	snprintf(name, sizeof name, PLACEHOLDER_NAME "%ld",
 	    (long)(hold->shown_owner > 0 ? hold->shown_owner : hold->owner.pid));
-	prctl(PR_SET_NAME, name); /* --who and --replace know it by that */
+	prctl(PR_SET_NAME, name); /* by this, --who and --replace recognise the placeholder */
 	if (write(STDOUT_FILENO, line, (size_t)length) != length) {
 		complain("cannot say on standard output that the lock is held: %s",
 		    strerror(errno));
@@ -320,7 +322,7 @@ noreturn void hold_until_end(struct hold *hold)
 		if (got > 0)
 			why = bytes[got - 1];
 		else if (got == 0 || errno == EIO || errno == ECONNRESET)
-			break; /* also of a terminal or a connection that is cut */
+			break; /* also a terminal or a connection that is cut */
 		else if (errno != EINTR)
 			end_by_error("cannot read standard input", failed);
 	}

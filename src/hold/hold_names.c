@@ -37,7 +37,8 @@ int hold_lock_name(const char *name, char text[PATH_MAX + 1], struct error *erro
 	return 0;
 }
 
-/* Is ERRNUM what is wrong with a directory's name?  The holder says so, which asks for it again. */
+/* Does ERRNUM mean that a directory's name is wrong?  Then go on: the holder looks it up again, and
+ * reports that. */
 static bool is_wrong_name(int errnum)
 {
 	return errnum == 0 || errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES ||
@@ -54,7 +55,8 @@ int hold_names_list(struct hold_names *names, const struct request *request, str
 	for (unsigned i = 0; names->list != NULL && i < request->nlocks; i++) {
 		if (hold_lock_name(request->locks[i].name, name, error) != 0) {
 			if (!is_wrong_name(error->errnum))
-				return -1; /* --release would find another lock */
+				/* else --release would be told that the ID is of another lock */
+				return -1;
 			name[0] = '\0';
 		}
 		copy = memory_lasting(strlen(name) + 1);
@@ -75,7 +77,8 @@ static bool is_one_file(const char *one, const char *other)
 	       same_file(identity_of(&of_one), identity_of(&of_other));
 }
 
-/* A relative name comes from a directory that its caller could not name. */
+/* Has the directory of NAME been removed?  A relative NAME comes from a caller whose directory
+ * could not be named. */
 static bool has_lost_directory(const char *name)
 {
 	char space[PATH_MAX];
@@ -93,7 +96,7 @@ static const char *last_part(const char *name)
 	return slash == NULL ? name : slash + 1;
 }
 
-/* Of what was removed, with its directory, there are no real names to compare. */
+/* If both directories were removed, there are no real names to compare: compare the last parts. */
 static bool are_both_lost(const char *name, const char *listed)
 {
 	return listed[0] == '/' && strcmp(last_part(name), last_part(listed)) == 0 &&

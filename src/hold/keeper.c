@@ -19,11 +19,11 @@
 #include "sys/listeners.h"
 #include "sys/process.h"
 
-/* How long a lock is kept for a first call that is stopped before it has said OK.  By then the
- * others would have passed a waiter that is stopped.  A test may take longer on a slow machine. */
+/* How long a lock is kept for a first call that is stopped before it prints OK.  In that time,
+ * other waiters would have passed a stopped waiter.  A test may take longer on a slow machine. */
 #define PATIENCE (FAULT_POINT("detach.patience") ? 600 * SECOND : 5 * SECOND)
 
-/* How often those who wait for a holder's end are told that this process lives. */
+/* How often the calls that wait for the holder's end are told that the keeper is alive. */
 #define SIGN_OF_LIFE (10 * SECOND)
 
 /* How long the end of a hold is remembered.  A test cannot wait for that. */
@@ -31,7 +31,7 @@
 
 /* ---- messages ---- */
 
-/* Close *FD, which is -1 then; -1: it is closed already. */
+/* Close *FD, unless it is -1, and set it to -1. */
 static void drop(int *fd)
 {
 	if (*fd >= 0)
@@ -52,7 +52,8 @@ int keeper_say(int to, const char *text)
 
 	if (to < 0)
 		return 0;
-	/* Not send(2), which sandboxes refuse: a keeper that may not listen has to say so. */
+	/* Use sendmsg(2): sandboxes refuse send(2), but a keeper that may not listen has to report
+	 * that. */
 	UNINTERRUPTED(sent, sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
 	return sent < 0 ? -1 : 0;
 }
@@ -62,8 +63,8 @@ ssize_t keeper_hear(int from, char message[KEEPER_MESSAGE + 1], int flags)
 	ssize_t got;
 
 	UNINTERRUPTED(got, recv(from, message, KEEPER_MESSAGE, flags | MSG_TRUNC));
-	/* The other end has closed the connection without reading our question: its answer, if
-	 * there is one, comes after that news. */
+	/* ECONNRESET: the other end has closed the connection without reading our question.  If it
+	 * sent an answer, the next recv(2) returns that. */
 	if (got < 0 && errno == ECONNRESET)
 		UNINTERRUPTED(got, recv(from, message, KEEPER_MESSAGE, flags | MSG_TRUNC));
 	if (got > KEEPER_MESSAGE) {
@@ -83,9 +84,9 @@ void keeper_reply(int *client, int status, const char *text)
 	drop(client);
 }
 
-/* Does the call that waits read?  A stopped one does not, and a long wait would fill its socket
- * with news.  So news is left out once a quarter is full: the rest is kept for OK and for the
- * answer. */
+/* Does the call that waits read its socket?  A stopped call does not, and a long wait would fill
+ * the socket with news.  So leave news out once a quarter is full: the rest is kept for OK and for
+ * the answer. */
 static bool front_reads(const struct keeper *keeper)
 {
 	struct pollfd front = {keeper->front, POLLOUT, 0};
@@ -94,7 +95,7 @@ static bool front_reads(const struct keeper *keeper)
 	       (front.revents & POLLOUT) != 0;
 }
 
-/* The holder has said TEXT: pass it on to the first call, while it waits for that. */
+/* The holder has said TEXT: pass it on to the first call, while that waits for the lock. */
 static void pass_on(const struct keeper *keeper, const char *text)
 {
 	if (keeper->state == KEEPER_TAKES && !keeper->known && front_reads(keeper))
@@ -128,17 +129,17 @@ static void end_holder(struct keeper *keeper, enum hold_end why, const char *rea
 	keeper->due = deadline_after(SIGN_OF_LIFE);
 	keeper->verdict = why == HOLD_RELEASED ? EXIT_SUCCESS : EXIT_LOST;
 	snprintf(keeper->reason, sizeof keeper->reason, "%s", reason);
-	/* A stopped holder has to run to see the word.  Not after it: the holder may be ending
-	 * then, and a SIGCONT takes from whatever attaches to it at its end, as a leak checker
-	 * does, the stop for which that waits (ptrace(2)). */
+	/* A stopped holder has to run to see the word.  Send SIGCONT before the word: after it, the
+	 * holder may be exiting under a tracer, such as a leak checker, and SIGCONT would cancel
+	 * the stop that the tracer waits for (ptrace(2)). */
 	kill(keeper->holder, SIGCONT);
 	CRASH_POINT("detach.ending");
 	write_without_sigpipe(keeper->to_holder, &word, 1);
 	drop(&keeper->to_holder);
 }
 
-/* Nobody reads what the holder says while it waits in a kept place: keep the last line of TEXT, why
- * it fails if it does. */
+/* While the holder waits in a kept place, nobody reads its messages: keep the last line of TEXT,
+ * which is the reason if the wait fails. */
 static void note_last_line(struct keeper *keeper, char *text)
 {
 	static const char program[] = "semlock: ";
@@ -177,7 +178,7 @@ static void read_errors(struct keeper *keeper)
 /* The holder has ended by itself, with STATUS, while it waited in a kept place. */
 static void note_failure(struct keeper *keeper, int status)
 {
-	/* less than that is no failure: such a status says that the lock is busy */
+	/* a status below EXIT_USAGE is no failure: the lock is busy */
 	const bool failed = status >= EXIT_USAGE && status < 128;
 
 	keeper->verdict = failed ? status : EXIT_LOST;
@@ -201,8 +202,8 @@ static void note_end(struct keeper *keeper, int status)
 	snprintf(keeper->reason, sizeof keeper->reason, "%s", reason);
 }
 
-/* See the socket NAME of USER: if the keeper of another hold of our owner listens there, tell it
- * that ours has ended. */
+/* For listeners_each(), with the socket NAME of USER: if the keeper of another hold of our owner
+ * listens there, tell it that ours has ended. */
 static bool tell_other_keeper(const char *name, uid_t user, void *context)
 {
 	const struct keeper *keeper = context;
@@ -222,8 +223,8 @@ static bool tell_other_keeper(const char *name, uid_t user, void *context)
 	return true;
 }
 
-/* The hold has ended, and no --release asked for it.  Returns false if nobody can ask: no owner, or
- * it has exited. */
+/* The hold has ended without --release: remember how, and tell the owner's other keepers.  Returns
+ * false if nobody can ask: no owner, or it has exited. */
 static bool remember(struct keeper *keeper)
 {
 	if (keeper->owner.pid == 0 || watched_ended(&keeper->owner))
@@ -237,7 +238,7 @@ static bool remember(struct keeper *keeper)
 	return true;
 }
 
-/* Answer CLIENT, which has asked, or would have, for what is over. */
+/* Tell CLIENT how the hold ended, whether or not it has asked yet. */
 static void tell_end_to(const struct keeper *keeper, int *client)
 {
 	if (keeper->verdict == EXIT_SUCCESS && *client != keeper->releaser)
@@ -246,8 +247,8 @@ static void tell_end_to(const struct keeper *keeper, int *client)
 		keeper_reply(client, keeper->verdict, keeper->reason);
 }
 
-/* Answer all that wait for the holder's end: the first call with STATUS, and why, if that was not
- * the holder's doing. */
+/* Answer all calls that wait for the holder's end.  The first call gets STATUS, and the reason if
+ * the holder was told to end. */
 static void tell_end(struct keeper *keeper, int status)
 {
 	const char *its_end =
@@ -259,7 +260,7 @@ static void tell_end(struct keeper *keeper, int status)
 		keeper_reply(&keeper->front, status, keeper->state == KEEPER_ENDS ? its_end : "");
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
 		tell_end_to(keeper, &keeper->clients[i]);
-	keeper->releaser = -1; /* the next call may get its number */
+	keeper->releaser = -1; /* the next call may get the same descriptor */
 }
 
 static bool is_client_of_ours(int client, uid_t *user)
@@ -290,8 +291,8 @@ static int accept_call(const struct keeper *keeper)
 	return -1;
 }
 
-/* This process ends, and all that was to be done is done: answer the calls that have connected
- * meanwhile.  No other can: connect(2) was refused since the shutdown. */
+/* Exit, after all else is done.  From shutdown(2) on, connect(2) is refused; answer the calls that
+ * have connected before that. */
 static noreturn void leave(struct keeper *keeper)
 {
 	int client;
@@ -304,37 +305,38 @@ static noreturn void leave(struct keeper *keeper)
 	_exit(EXIT_SUCCESS);
 }
 
-/* The lock was held once, or is. */
+/* Is the lock held, or was it? */
 static bool has_held(const struct keeper *keeper)
 {
 	return keeper->news.line != NULL && text_after_word(keeper->news.line, KEEPER_OK) != NULL;
 }
 
-/* The holder has ended with STATUS, which was ASKED for or not.  Returns what a first call is
- * told. */
+/* The holder has ended with STATUS.  ASKED: it was told to end.  Returns the status for a first
+ * call. */
 static int judge_end(struct keeper *keeper, bool asked, int status)
 {
 	const bool told = hold_end_text(status) != NULL;
-	/* a hold may have been killed before it was told to end; a waiter cannot be told */
+	/* killed before it read why to end?  Only a holder's STATUS shows that, not a waiter's */
 	const bool killed = keeper->verdict == EXIT_SUCCESS && !told && has_held(keeper);
 
 	if (!asked || status == EXIT_LOST || killed)
 		note_end(keeper, status);
-	if (keeper->verdict == EXIT_SYSTEM) /* the keeper has failed while it waited */
+	if (keeper->verdict == EXIT_SYSTEM) /* the keeper failed while the holder waited */
 		return EXIT_SYSTEM;
-	/* its own says why the placeholder has ended */
+	/* if TOLD, STATUS only says why the placeholder ended */
 	return told ? EXIT_LOST : status;
 }
 
-/* The holder has ended, and so the lock is released: tell all that wait for it.  Returns if that
- * end is to be remembered. */
+/* The holder has ended, or is about to: wait for that, and tell all calls that wait for it.
+ * Returns only if the end is to be remembered. */
 static void holder_ended(struct keeper *keeper)
 {
 	const bool asked = keeper->state == KEEPER_ENDS;
 	int ended = EXIT_SYSTEM << 8, status;
 	pid_t waited;
 
-	/* until it has ended, another one cannot enter: no call is answered before (H8) */
+	/* until the holder has ended, no other can take the lock: no call is answered before that
+	 * (H8) */
 	UNINTERRUPTED(waited, waitpid(keeper->holder, &ended, 0));
 	status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
 	CRASH_POINT("detach.released");
@@ -368,8 +370,8 @@ static void give_up(struct keeper *keeper, const char *reason)
 		keeper->verdict = EXIT_SYSTEM;
 }
 
-/* The call NAME of this process has failed, and will again: what happens cannot be seen any more.
- * End the holder, and wait for that alone. */
+/* The function NAME has failed in this process, and will fail again: what happens cannot be seen
+ * any more.  End the holder, and wait for that alone. */
 static noreturn void end_unseen(struct keeper *keeper, const char *name)
 {
 	char reason[sizeof keeper->reason];
@@ -387,7 +389,7 @@ static noreturn void end_unseen(struct keeper *keeper, const char *name)
 	leave(keeper);
 }
 
-/* Tell the call that waits of LINE, and keep it for the next one. */
+/* Send LINE to the call that waits, and keep it for the next call. */
 static void tell_news(struct keeper *keeper, const char *line)
 {
 	const bool is_ok = keeper->state != KEEPER_TAKES;
@@ -397,7 +399,7 @@ static void tell_news(struct keeper *keeper, const char *line)
 	if (keeper->news.line == NULL)
 		give_up(keeper, "out of memory");
 	else if ((is_ok || front_reads(keeper)) && keeper_say(keeper->front, line) != 0 && is_ok &&
-		 errno != EPIPE && errno != ECONNRESET) /* that end is heard */
+		 errno != EPIPE && errno != ECONNRESET) /* hear_front() sees that */
 		give_up(keeper, "the call that took it cannot be told");
 }
 
@@ -443,7 +445,7 @@ static void hear_holder(struct keeper *keeper)
 	    read(keeper->from_holder, news->next + news->length, news->size - 1 - news->length));
 	if (got < 0) /* it is still alive, so waiting for it would never end */
 		end_unseen(keeper, "read(2)");
-	read_errors(keeper); /* what it has said before */
+	read_errors(keeper); /* what it wrote before that */
 	if (got == 0) {
 		holder_ended(keeper);
 		return;
@@ -459,7 +461,8 @@ static void hear_holder(struct keeper *keeper)
 		else
 			pass_on(keeper, next);
 	}
-	/* Many lines were there, after a stop of this process: the rest of the last one follows. */
+	/* After a stop of this process, many lines may be there: the rest of the last one
+	 * follows. */
 	news->length = strlen(next);
 	memmove(news->next, next, news->length + 1);
 }
@@ -474,8 +477,8 @@ static void let_front_go(struct keeper *keeper)
 	keeper->due = deadline_never();
 }
 
-/* The lock came to a first call that has not said OK since.  If that is stopped, nobody knows of
- * the hold, and nobody may go on for as long: the turn passes (H9). */
+/* The lock is held, but the first call has not acknowledged that since.  If that call is stopped,
+ * nobody knows of the hold, and all others would wait until it continues: the turn passes (H9). */
 static void look_for_front(struct keeper *keeper)
 {
 	if (keeper->known)
@@ -498,8 +501,8 @@ static void hear_front(struct keeper *keeper)
 	else if (keeper->known)
 		drop(&keeper->front); /* a --resume: the place stays as it was */
 	else
-		/* it was killed; or it could not print OK: then it waits for the release, and has
-		 * shut down one direction */
+		/* it was killed; or it could not print OK, has shut down its sending side, and
+		 * waits for the release */
 		end_holder(keeper, HOLD_ABANDONED,
 		    "the call that took it ended before the caller knew");
 }
@@ -511,8 +514,8 @@ static bool may_accept_later(int errnum)
 }
 
 /* A call that cannot be accepted, for lack of descriptors for instance, would wake this process
- * forever: then it is deaf for a second.  Where accept4(2) is refused, no call can release the
- * lock. */
+ * forever: so accept none for a second.  Where accept4(2) is refused for good, no call could
+ * release the lock: end the hold. */
 static void accept_client(struct keeper *keeper)
 {
 	int client = accept_call(keeper);
@@ -532,7 +535,7 @@ static void accept_client(struct keeper *keeper)
 	keeper_reply(&client, EXIT_UNAVAILABLE, "too many calls ask for this hold at once");
 }
 
-/* The holder is told to end, and CLIENT is answered when it has (H7). */
+/* Tell the holder to end.  CLIENT is answered when it has ended (H7). */
 static void keeper_release(struct keeper *keeper, int *client)
 {
 	if (keeper->state == KEEPER_REMEMBERS)
@@ -548,7 +551,7 @@ static void keeper_release(struct keeper *keeper, int *client)
 	keeper_say(*client, KEEPER_ENDING); /* the answer comes at the end */
 }
 
-/* Of the calls that wait, one alone may be told OK. */
+/* Only one call at a time may wait for OK. */
 static void resume(struct keeper *keeper, int *client)
 {
 	switch (keeper->state) {
@@ -649,10 +652,10 @@ static void leave_caller(void)
 
 	for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
 		if (dup2(nothing, fd) < 0)
-			close(fd); /* of the caller's nothing stays open */
+			close(fd); /* nothing of the caller's stays open */
 	if (nothing > STDERR_FILENO)
 		close(nothing);
-	/* Where it fails, the caller's directory stays in use, and that is all. */
+	/* If chdir(2) fails, the caller's directory stays in use, and that is all. */
 	if (chdir("/") != 0)
 		return;
 }
@@ -665,7 +668,7 @@ static struct deadline next_look(const struct keeper *keeper)
 	return deadline_earlier(own, watched_next_look(&keeper->owner));
 }
 
-/* Returns -1 if that cannot be waited for, with errno set. */
+/* Returns -1 with errno set if poll(2) fails. */
 static int sleep_until_event(const struct keeper *keeper, struct pollfd *events)
 {
 	const bool ends = keeper->state == KEEPER_ENDS;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* hold/keeper.h - the process that keeps a hold in the background (detach.h): it watches the hold's
- * owner, listens for --release and --resume, and ends the holder.  It sleeps in one poll(2), and
- * wakes up for nothing else; where the kernel has no pidfds, once a second.
+ * owner, listens for --release and --resume, and ends the holder.  It sleeps in one poll(2); where
+ * the kernel has no pidfds, it also wakes up once a second.
  *
- * It remembers for ten minutes how a hold has ended that was not released, so that --release can
- * say so; of the holds of one owner, the last eight do.
+ * If a hold ends without --release, its keeper remembers how for ten minutes, so that a later
+ * --release can report that.  Of the keepers of one owner, only the last eight remember.
  *
- * What is said.  Calls have a socket of packets; the holder and the placeholder pipes, of lines:
+ * The messages.  Calls send packets through a socket; the holder and the placeholder have pipes,
+ * with lines:
  *
  *	front               keeper               holder         placeholder
  *	    |  <--- ID id=    |                     |
@@ -17,18 +18,18 @@
  *	  OK, or WAITING, is printed
  *	    |  ACK --->       |                         its end before this ends the hold
  *	    |  <--- 0         |                         from now on its end ends nothing
- *	    |                 |  why ------------------> one byte, enum hold_end; or an end of file
+ *	    |                 |  why ------------------> one byte, enum hold_end; or end of file
  *	    |  <--- N text    |  (waitpid)
  *
  *	--release   RELEASE lock --->           the answer comes when the holder has ended;
  *	            <--- ENDING                 until then, this at once and every ten seconds
  *	--resume    RESUME lock --->            at once ID, or the last WAITS or OK; then as above
- *	a waiter    OWNER method lock --->      0 and the PID of the owner, if all of it is held
+ *	a waiter    OWNER method lock --->      0 and the owner's PID, if the whole lock is held
  *	a keeper    FORGET pid --->             another hold of the owner PID has ended
  *
- * "N text" is the answer, and the last message of each conversation: an exit status, and why; or
- * with 0 what there is to say.  LOCK is of hold_lock_name().  A keeper that ends answers the calls
- * that have connected, also those that it has not heard. */
+ * "N text" is the answer, and the last message of each conversation: an exit status and the
+ * reason, or 0 and perhaps a note.  LOCK is a name from hold_lock_name().  Before it exits, a
+ * keeper answers all calls that have connected, even if it has not read their question. */
 #ifndef SEMLOCK_HOLD_KEEPER_H
 #define SEMLOCK_HOLD_KEEPER_H
 
@@ -64,18 +65,18 @@ _Static_assert(KEEPER_MESSAGE > PATH_MAX + 64, "a lock's name is longer");
  * placeholder's exit status. */
 enum hold_end {
 	HOLD_RELEASED,
-	HOLD_ORPHANED = 3, /* its process has ended */
-	HOLD_ABANDONED     /* its call was killed before OK was printed; or its keeper was */
+	HOLD_ORPHANED = 3, /* its owner has ended */
+	HOLD_ABANDONED     /* the caller did not get OK; or the keeper has failed, or was killed */
 };
 
 enum keeper_state {
 	KEEPER_TAKES,    /* the holder waits for the lock */
-	KEEPER_HOLDS,    /* it is held */
+	KEEPER_HOLDS,    /* the lock is held */
 	KEEPER_ENDS,     /* the holder was told to end */
-	KEEPER_REMEMBERS /* it has ended before --release, which is told how */
+	KEEPER_REMEMBERS /* the holder has ended without --release, which can still ask how */
 };
 
-/* Calls at a time, and how many keepers of one owner remember. */
+/* The most calls at a time, and the most keepers of one owner that remember. */
 enum { KEEPER_CLIENTS = 8, KEEPER_MEMORIES = 8 };
 
 /* The most that a keeper, or the holder that it starts, has open. */
@@ -93,22 +94,22 @@ struct keeper {
 	bool known; /* the caller has the ID: the front's end ends nothing */
 	char id[HOLD_ID_SIZE];
 	struct hold_names names;
-	const char *method; /* its name; "": but a part of the lock is asked for */
+	const char *method; /* its name; "": only a part of the lock is asked for */
 	struct watched owner;
 	pid_t holder;                       /* -1: not started yet; 0: in the holder */
 	int to_holder, from_holder, errors; /* its standard input, output and error */
 	/* the call that waits for the lock: the first one, or --resume; -1: none */
 	int front;
 	pid_t first; /* the process of the first call */
-	/* held, and not known: look whether the first call is stopped; the holder ends: tell those
-	 * who wait for it that it does; remembers: forget; else never */
+	/* KEEPER_HOLDS, and not KNOWN: when to look whether the first call is stopped; KEEPER_ENDS:
+	 * when to send ENDING to the calls that wait; KEEPER_REMEMBERS: when to exit; else never */
 	struct deadline due;
 	int socket;
-	struct deadline deaf; /* until then, no call can be accepted; never: they can */
+	struct deadline deaf; /* until then, accept no call; never: accept calls now */
 	int clients[KEEPER_CLIENTS];
-	int releaser;     /* the client for which the holder ends; -1: none */
+	int releaser;     /* the client whose --release ends the holder; -1: none */
 	int verdict;      /* how it ended: an exit status ... */
-	char reason[160]; /* ... and why, or what there is to say with 0 */
+	char reason[160]; /* ... and why, or a note with 0 */
 	unsigned later;   /* holds of the same owner that have ended since */
 	struct keeper_news news;
 };
@@ -131,8 +132,8 @@ noreturn void keeper_fail(struct keeper *keeper, const struct error *error);
 /* Keep the hold until it ends; then exit. */
 noreturn void keeper_serve(struct keeper *keeper);
 
-/* In one word, for --log: why the hold in the background has ended whose placeholder exited with
- * STATUS; NULL: it says nothing of that. */
+/* The word for --log: why a hold in the background has ended, from its placeholder's exit STATUS;
+ * NULL: STATUS does not say that. */
 const char *hold_end_text(int status);
 
 #endif

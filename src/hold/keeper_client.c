@@ -31,7 +31,7 @@ static bool keeper_lives(const struct hold_id *id)
 	       seen.started == id->started;
 }
 
-/* An abstract socket is known in one network namespace. */
+/* An abstract socket is visible in one network namespace only. */
 static bool is_in_other_network(pid_t pid)
 {
 	struct stat own, its;
@@ -42,7 +42,7 @@ static bool is_in_other_network(pid_t pid)
 	       !same_file(identity_of(&own), identity_of(&its));
 }
 
-/* No process listens for the hold ID.  Returns -1 with ERROR filled: what is known. */
+/* No process listens for the hold ID.  Returns -1 with ERROR filled with what is known of it. */
 static int nobody_answers(const struct hold_id *id, struct error *error)
 {
 	struct process keeper;
@@ -73,8 +73,9 @@ static int cannot_connect(const struct hold_id *id, struct error *error)
 	}
 }
 
-/* Connect to the keeper of the hold TEXT, which is ID; while it has no room for one more call, for
- * ten seconds.  Returns 0, or -1 with ERROR filled: ERROR_LOST, the hold has ended. */
+/* Connect to the keeper of the hold TEXT, which is ID.  While the keeper has no room for one more
+ * call, try again, for ten seconds.  Returns 0, or -1 with ERROR filled: ERROR_LOST, the hold has
+ * ended. */
 static int connect_to_keeper(const char *text, const struct hold_id *id, struct hold_peer *peer,
     struct error *error)
 {
@@ -96,9 +97,9 @@ static int connect_to_keeper(const char *text, const struct hold_id *id, struct 
 	return -1;
 }
 
-/* The name of REQUEST's lock for the keeper, of hold_lock_name().  Where its directory was removed,
- * it is as it was given: the keeper knows it by its last part.  Returns 0, or -1 with ERROR
- * filled. */
+/* Fill NAME with the name of REQUEST's first lock for the keeper, from hold_lock_name().  If its
+ * directory was removed, NAME is as it was given: the keeper knows it by its last part.  Returns 0,
+ * or -1 with ERROR filled. */
 static int name_lock(const struct request *request, char name[PATH_MAX + 1], struct error *error)
 {
 	const char *given = request->locks[0].name;
@@ -125,7 +126,7 @@ int keeper_call(const struct request *request, const char *text, const char *wor
 		return -1;
 	*call = (struct keeper_call){peer.connection, call->id, peer.user != geteuid()};
 	snprintf(message, sizeof message, "%s %s", word, name);
-	/* if it has ended meanwhile, its answer may be there all the same */
+	/* if the keeper has ended meanwhile, its answer may be there all the same */
 	if (keeper_say(call->connection, message) == 0 || errno == EPIPE || errno == ECONNRESET)
 		return 0;
 	sandbox_error(error, "cannot ask for this hold", OUTSIDE);
@@ -133,8 +134,8 @@ int keeper_call(const struct request *request, const char *text, const char *wor
 	return -1;
 }
 
-/* How long to wait before checking whether the keeper is stopped, and until it is mute: it is told
- * every ten seconds that a keeper lives, but a busy machine may be late. */
+/* How long to wait before checking whether the keeper is stopped, and before it counts as mute.  A
+ * keeper says every ten seconds that it is alive, but on a busy machine that may come late. */
 #define PATIENCE (10 * SECOND)
 #define MUTE (FAULT_POINT("detach.mute") ? SECOND : 60 * SECOND)
 
@@ -191,8 +192,9 @@ int keeper_answer(char *answer, char **text, struct error *error)
 
 /* ---- --release ---- */
 
-/* The keeper has heard RELEASE, and is to answer.  It says all the time that it lives; another
- * user's is not believed that for more than a minute.  Returns 0, or -1 with ERROR filled. */
+/* Wait for the keeper's answer to RELEASE.  Until then the keeper keeps saying that it is alive;
+ * another user's is not believed that for more than a minute.  Returns 0, or -1 with ERROR
+ * filled. */
 static int hear_answer(const struct keeper_call *call, char message[KEEPER_MESSAGE + 1],
     struct error *error)
 {
@@ -240,8 +242,8 @@ int release_hold(const struct request *request)
 
 enum { MOST_ANCESTORS = 64 };
 
-/* The wait begins after it.  Only a keeper of this user's that may be an ancestor's takes time: on
- * a busy machine it has to be waited for, or this process waits for itself. */
+/* How long the search may delay the wait.  Only a keeper of this user's that may be an ancestor's
+ * takes time.  On a busy machine it has to be waited for, or this process would wait for itself. */
 #define LONGEST_SEARCH (10 * SECOND)
 
 struct own_search {
@@ -257,7 +259,7 @@ static bool is_ancestor(pid_t owner)
 	return owner > 1 && (owner == getpid() || process_descends(getpid(), owner, 0, 0));
 }
 
-/* A hold is not to be woken by each wait of its user. */
+/* May ID be a hold of this process or an ancestor?  If not, its keeper is not woken. */
 static bool may_be_ours(struct own_search *search, const struct hold_id *id)
 {
 	struct procfs_stat seen;
@@ -283,8 +285,8 @@ static bool ask_keeper(const struct own_search *search, const struct hold_peer *
 	       keeper_hear(peer->connection, answer, MSG_DONTWAIT) > 0;
 }
 
-/* Any user may listen on a socket of such a name, and not answer: only this user's process that the
- * ID names is asked, and connecting to any other does not wait. */
+/* Any user may listen on a socket of such a name, and not answer.  So ask only this user's process
+ * that the ID names.  Connecting never waits. */
 static bool ask_for_owner(const char *name, uid_t user, void *context)
 {
 	struct own_search *search = context;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* hold/sandbox.h - a call that the kernel permits to anybody is refused: a sandbox forbids it.
+/* hold/sandbox.h - errors of system calls that fail only because a sandbox forbids them.
  *
- * Between its own processes semlock makes no such call: read(2) and write(2), on pipes and
+ * In the foreground, semlock's own processes make no such call: read(2) and write(2), on pipes and
  * socketpair(2), are enough (start, subreaper, hold).  A hold in the background has a socket with a
- * name, for calls that are no relatives of it, and sandboxes forbid that with the network. */
+ * name, to which unrelated processes connect.  Sandboxes forbid that along with the network. */
 #ifndef SEMLOCK_HOLD_SANDBOX_H
 #define SEMLOCK_HOLD_SANDBOX_H
 

@@ -35,7 +35,7 @@ struct file_lock {
 	              * flock(2) only while a process removes it, and signs of life alone prove
 	              * life */
 	enum object_life life;
-	bool inherited;            /* the command has inherited its descriptor */
+	bool inherited;            /* the command inherits its descriptor */
 	bool named;                /* O_TMPFILE and linkat(2) do not work here */
 	char temporary[NAME_SIZE]; /* the name of our object until it gets the lock's; "": none */
 	char away[NAME_SIZE];      /* with rename: the file's name while the lock is held */
@@ -48,23 +48,24 @@ struct file_lock {
 	int64_t future, future_since;
 };
 
-/* What distinguishes one kind of lock object from another.  A symbolic link has no make, write and
- * read; the file of rename, whose method has a take of its own, has no make, write, publish and
- * attempt. */
+/* What distinguishes one kind of lock object from another.  A symbolic link has no make, write,
+ * make_empty or read.  The file of rename, whose method has a take of its own, has no make, write,
+ * publish, make_empty or attempt. */
 struct object {
 	const char *what; /* "a regular file", for messages */
 	mode_t type;      /* S_IFREG, S_IFDIR or S_IFLNK */
 	bool pid_only;    /* the PID is all that is written into it */
 
-	/* Make ours, unpublished, and set LOCK->fd.  Returns 0, or -1 with ERROR filled. */
+	/* Make our object, not published yet, and set LOCK->fd.  Returns 0, or -1 with ERROR
+	 * filled. */
 	int (*make)(struct lock *lock, struct error *error);
-	/* Write LOCK->files.state->record into it, which is open as FD.  Returns 0, or -1 with
-	 * ERROR filled. */
+	/* Write LOCK->files.state->record into our object, which is open as FD.  Returns 0, or -1
+	 * with ERROR filled. */
 	int (*write)(const struct lock *lock, int fd, struct error *error);
-	/* Give it the lock's name: TAKEN; AGAIN when the name is taken; FAILED. */
+	/* Give our object the lock's name.  Returns TAKEN; AGAIN if the name exists; or FAILED. */
 	enum outcome (*publish)(struct lock *lock, struct error *error);
-	/* The same where publish_renamed() cannot: make another under that name, empty for a
-	 * moment; publish_empty(). */
+	/* The same, where publish_renamed() cannot rename: make another object under the lock's
+	 * name, which is empty until publish_empty() fills it. */
 	enum outcome (*make_empty)(struct lock *lock, struct error *error);
 	/* When the name is taken: takeover_attempt(), or its like. */
 	enum outcome (*attempt)(struct lock *lock, enum wait wait, struct error *error);
@@ -73,7 +74,8 @@ struct object {
 	/* Does the name mean our object?  If not, errno is set: ENOENT if it means something
 	 * else. */
 	bool (*is_ours)(const struct lock *lock);
-	/* Remove the lock's name, which means FD.  Returns 0, or -1 with errno set. */
+	/* Remove the lock's name, which means the object open as FD.  Returns 0, or -1 with errno
+	 * set. */
 	int (*remove)(struct lock *lock, int fd);
 	/* Give a sign of life: never to another holder's lock. */
 	void (*beat)(struct lock *lock);
@@ -111,11 +113,12 @@ bool lockdir_is_ours(const struct lock *lock);
 /* Open the directory FD once more, to list it.  Returns NULL with errno set if that fails. */
 DIR *lockdir_list(int fd);
 
-/* Fill ERROR with WHAT, by errno: ERROR_SYSTEM if that names a resource that has run out, else
- * KIND.  Returns -1. */
+/* Fill ERROR with WHAT and errno's text; its kind is ERROR_SYSTEM if errno means that a resource
+ * has run out, else KIND.  Returns -1. */
 int lockdir_failed(struct error *error, enum kind kind, const char *what);
 
-/* The same for the lock's name, by errno.  Returns AGAIN if it exists, else FAILED. */
+/* The lock's name could not be created; errno says why.  Returns AGAIN if the name exists, else
+ * FAILED with ERROR filled. */
 enum outcome lockdir_not_named(struct error *error);
 
 /* Fill ERROR: what has the lock's name is no lock of LOCK's method.  Returns -1. */
@@ -125,11 +128,11 @@ int lockdir_not_a_lock(const struct lock *lock, struct error *error);
  * is a part of it. */
 void lockdir_temporary_name(const struct lock *lock, const char *kind, char name[NAME_SIZE]);
 
-/* Create a file of our own in the directory: without a name, or else with the temporary one that it
- * puts into NAME. Returns its descriptor, or -1 with errno set. */
+/* Create a file of our own in the directory.  NAME becomes its temporary name; "": the file has no
+ * name.  Returns its descriptor, or -1 with errno set. */
 int lockdir_create_file(const struct lock *lock, char name[NAME_SIZE], mode_t mode);
 
-/* Remove objects that killed semlocks left behind under such names. */
+/* Remove objects that killed semlocks left behind under temporary names. */
 void lockdir_sweep(const struct lock *lock);
 
 /* The time in ns since 1970 by the clock of the directory's file system: a lock's age must not
@@ -153,8 +156,9 @@ enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *e
 /* A method's idle: is the lock free, or its holder dead? */
 enum outcome takeover_idle(struct lock *lock, struct error *error);
 
-/* The verdict on RECORD, of an object with STATUS that no process has under flock(2).  NOW: ns
- * since 1970, for a caller that changes nothing; 0: ask the file system, by making a file. */
+/* The verdict on RECORD, of an object with STATUS that no process has under flock(2).  NOW: the
+ * time in ns since 1970, for a caller that must change nothing; 0: ask the file system for it, by
+ * making a file. */
 enum verdict takeover_judge(const struct lock *lock, const struct record *record,
     const struct stat *status, int64_t now);
 
@@ -163,8 +167,8 @@ enum verdict takeover_judge(const struct lock *lock, const struct record *record
 bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat *status);
 
 /* The lock cannot be taken over: unflock FD, which has its name (-1: not open), and with SLEEP wait
- * for its release.  PID: its living holder; 0: none is known.  BUSY, or what foreign_holder_await()
- * says. */
+ * for its release.  PID: its living holder; 0: none is known.  Returns BUSY, or what
+ * foreign_holder_await() returns. */
 enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid);
 
 /* For a file that got the lock's name by rename(2) or link(2) and may be older than the lock: set
@@ -172,10 +176,11 @@ enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid)
  * it. */
 void takeover_note_naming(struct stat *status);
 
-/* Sleep until something happens to the lock's name, process PID (0: none is known) ends, or it is
- * time to examine the lock again: for a holder that does not use flock(2).  DIES_WITH_IT: the lock
- * is not released before that process ends.  AGAIN: examine it; BUSY: a signal came.  The first of
- * several calls returns at once, because the lock may have changed before it began to listen. */
+/* For a holder that does not use flock(2): sleep until something happens to the lock's name,
+ * process PID (0: none is known) ends, or it is time to examine the lock again.  DIES_WITH_IT: the
+ * lock is not released before that process ends.  Returns AGAIN: examine the lock; BUSY: a signal
+ * came.  Unless DIES_WITH_IT, the first of several calls only begins to listen, and returns AGAIN
+ * at once, because the lock may have changed before. */
 enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_it);
 
 /* The first returns a descriptor that becomes readable when the directory changes, or -1; the
@@ -184,8 +189,9 @@ int foreign_holder_listen(struct lock *lock);
 void foreign_holder_forget(struct file_lock *file);
 
 /* A method's inspect: fill INFO, which is empty (OBJECT -1), for the open LOCK, and change nothing.
- * Returns 0, or -1 with ERROR filled when it cannot be looked at, or is no lock of that method.
- * Call lock_info_forget() in either case.  The second: for the object NAME. */
+ * Returns 0, or -1 with ERROR filled if the lock cannot be examined, or is not a lock of that
+ * method.  Call lock_info_forget() in either case.  The second function does this for the object
+ * NAME. */
 int inspect_object(const struct lock *lock, struct lock_info *info, struct error *error);
 int inspect_name(const struct lock *lock, const char *name, struct lock_info *info,
     struct error *error);
@@ -215,8 +221,8 @@ int publish_link(const struct lock *lock, int fd);
  * process has kept it flocked for a second. */
 int publish_flock(int fd);
 
-/* Fill the record of LOCK for the command's process.  Returns false if that does not exist yet:
- * NEEDS_CHILD. */
+/* Fill LOCK's record with the command's process.  Returns false if that process does not exist yet:
+ * then the outcome is NEEDS_CHILD. */
 bool publish_describe(struct lock *lock);
 
 /* Make LOCK->files.state->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR
@@ -226,13 +232,14 @@ int publish_record(const struct lock *lock, int fd, struct error *error);
 /* Does errno mean that the file system does not support the operation? */
 bool publish_unsupported(void);
 
-/* An object's publish, of one that has a temporary name: rename it, replacing nothing, or else
- * make_empty(). */
+/* The publish of an object that has a temporary name: rename it, replacing nothing; where that is
+ * not supported, make_empty(). */
 enum outcome publish_renamed(struct lock *lock, struct error *error);
 
-/* FD has been made under the lock's own name, and is empty; -1: open it here.  Set MODE if the user
- * gave one, flock the file and write the record; it replaces our object.  TAKEN; AGAIN: the name
- * means another object by now; FAILED, with ERROR filled. */
+/* FD has been made under the lock's own name, and is empty; -1: open it here.  FD replaces our
+ * previous object, which is closed.  Set MODE if the user gave one, flock the file and write the
+ * record.  Returns TAKEN; AGAIN: the name means another object by now; or FAILED, with ERROR
+ * filled. */
 enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error);
 
 /* ---- heartbeat.c ---- */

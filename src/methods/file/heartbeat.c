@@ -68,8 +68,8 @@ static void *heartbeat_thread(void *unused)
 	int64_t left;
 
 	(void)unused;
-	/* inotify is slow to close: it is used only with --on-lost; otherwise once a second is soon
-	 * enough. */
+	/* An inotify descriptor is slow to close: it is used only with --on-lost.  Without that, a
+	 * look once a second is soon enough. */
 	for (unsigned i = 0; i < count; i++)
 		sources[i] = (struct pollfd){heartbeat.guard.on_lost == 0
 						 ? -1

@@ -28,8 +28,8 @@
 
 /* ---- the directory ---- */
 
-/* Processes that take over by age exclude each other with flock(2).  That is impossible on a
- * directory, which is locked only for this machine, and where the same is true of files. */
+/* Processes that take over by age exclude each other with flock(2).  So refuse --stale for a
+ * directory, whose flock no other machine sees, and on mounts where the same is true of files. */
 static int note_file_system(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
@@ -96,8 +96,8 @@ int lockdir_open(struct lock *lock, struct error *error)
 	if (fstat(lock->files.directory, &status) != 0)
 		return error_set(error, ERROR_OPEN, "cannot examine its directory");
 	/* The directory and the name identify the lock.  A user who may write and search in the
-	 * directory may take the lock, as a reader may lock a file: the queue goes by these
-	 * permissions. */
+	 * directory may take the lock.  The queue goes by permission to read, as for a file, which
+	 * a reader may lock: so set the read bits for those users. */
 	lock->id.file = identity_of(&status);
 	lock->id.owner = status.st_uid;
 	lock->id.group = status.st_gid;
@@ -129,7 +129,7 @@ bool lockdir_same(const struct lock *lock, const char *name, int fd)
 	struct stat named, opened;
 
 	if (!lock->files.state->local)
-		/* if it has changed, its names are looked up anew */
+		/* if the directory has changed, the kernel looks up its names anew */
 		file_system_ask(lock->files.directory, "");
 	if (fstat(fd, &opened) != 0 ||
 	    fstatat(lock->files.directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
@@ -275,9 +275,9 @@ int lockdir_nap(int64_t duration)
 
 /* ---- what killed semlocks have left ---- */
 
-/* REST follows the prefix in a name, and FD is what has that name; fills in its STATUS.  An object
- * under flock(2) is in use; else its maker's PID decides or, if that PID means nothing here, its
- * age. */
+/* Did a killed semlock leave the object open as FD behind?  REST is what follows the prefix in its
+ * name.  An object under flock(2) is in use; else its maker's PID decides or, if that PID means
+ * nothing here, its age.  Returns true with STATUS filled. */
 static bool is_abandoned(const struct lock *lock, const char *rest, int fd, struct stat *status)
 {
 	unsigned where;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A directory that exists while the lock is held, with the record in it.  It is made and filled
- * under a temporary name and then renamed: an empty directory always belongs to another
- * program.  The rename needs RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, the
- * lock of mkdir(1).  The D steps are those of the model tests/models/semlock_file.pml. */
+ * under a temporary name and then renamed: except in D1', an empty directory belongs to another
+ * program.  The rename needs RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, which
+ * is a lock of mkdir(1).  The D steps are those of the model tests/models/semlock_file.pml. */
 #include <config.h>
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define RECORD_NAME "pid"
 #define MOST_FILES 4 /* beside the record, in another program's lock */
 
-/* A user who may read a file of the lock's mode may search the directory. */
+/* Users whom the mode allows to read may also search the directory. */
 static mode_t mkdir_mode(const struct lock *lock)
 {
 	mode_t mode = lock->spec->exact_mode ? lock->spec->create_mode : 0666;
@@ -124,9 +124,9 @@ static void mkdir_read(int fd, struct record *record)
 		record->kind = RECORD_ABSENT;
 }
 
-/* FUSE and NFS keep a removed record, hidden in the directory, until the waiters that read it have
- * closed it.  The lock is free already: this delays nobody.  Returns false if it cannot be
- * removed. */
+/* Remove the directory NAME.  FUSE and NFS keep a removed record, hidden in the directory, until
+ * the waiters that read it have closed it: so try for a tenth of a second.  The lock is free
+ * already: this delays nobody.  Returns false if the directory cannot be removed. */
 static bool remove_emptied(const struct lock *lock, const char *name)
 {
 	int tries = 100;
@@ -169,8 +169,8 @@ static int mkdir_remove(struct lock *lock, int fd)
 		           ? remove_in_place(lock, fd)
 		           : -1;
 	if (!lockdir_same(lock, gone, fd)) {
-		/* After the comparison our lock was removed and another process took it: give it
-		 * back. */
+		/* Between the comparison and the rename, the lock was removed and another process
+		 * took it: give its name back. */
 		rename_noreplace(lock->files.directory, gone, lock->id.entry);
 		errno = ENOENT;
 		return -1;

@@ -3,14 +3,14 @@
  *
  *     12345                                        the PID alone: other programs look for it
  *     semlock/1 excl
- *     start=578573 boot=b4c1a2f6-... pidns=4026531836 flock=1
+ *     start=578573 boot=b4c1a2f6-... pidns=4026531836 flock=1 semlock=12344
  *     host=vm machine=3d1219c7... since=1763674980 uid=0
  *
  * and a symbolic link's target: 12345:578573:b4c1a2f6-1f2e:4026531836:12344@vm
  *
- * The boot is cut short: a target of less than 60 bytes needs no block on ext4, and less time.
- * 12344 is the semlock that releases the lock when 12345 has ended: a symbolic link cannot be
- * flocked, only this PID shows that the release is pending. */
+ * The target has only the beginning of the boot: less than 60 bytes need no block on ext4, which
+ * saves time.  12344 is the semlock that releases the lock when 12345 has ended: a symbolic link
+ * cannot be flocked, so only this PID shows that the release is pending. */
 #include <config.h>
 
 #include <ctype.h>
@@ -46,9 +46,9 @@ static void make_word(char *text)
 		strcpy(text, "-");
 }
 
-/* If the clock was set later, or went on while a virtual machine or a container was stopped, this
- * boot looks more recent than it is, and its locks look like those of an earlier boot.  /dev/null
- * is created at boot: the boot was no later than that. */
+/* If the clock was set forward since, or went on while a virtual machine or a container was
+ * stopped, this boot looks more recent than it is, and its locks look like those of an earlier
+ * boot.  /dev/null is created at boot: the boot was no later than that. */
 static int64_t booted(void)
 {
 	struct stat made;
@@ -211,8 +211,9 @@ static bool is_line_of_words(const char *text, const char *p)
 	return isalpha((unsigned char)*p) != 0;
 }
 
-/* HDB and X ("%10d\n"), leading zeros, no newline (shadow); GnuPG's second line is the host.  Where
- * a second line means something else it is another host's name, and the verdict UNKNOWN. */
+/* Accepts what other programs write: HDB UUCP and X ("%10d\n"), leading zeros, no newline (shadow),
+ * and GnuPG, whose second line is the host.  A second line that means something else is taken for
+ * another host's name, and the verdict is UNKNOWN. */
 static enum record_kind read_decimal(struct record *record, const char *text)
 {
 	const char *p = text + strspn(text, " \t"), *second, *end;
@@ -352,7 +353,7 @@ void record_describe(struct record *record, pid_t pid)
 /* ---- is the holder alive? ---- */
 
 /* "-" means that the boot could not be determined, now or when the record was written (no
- * descriptor, no /proc): it is neither the same boot nor another. */
+ * descriptor, no /proc): such a boot counts neither as the same nor as another. */
 static bool boot_known(const char *boot)
 {
 	return boot[0] != '\0' && strcmp(boot, "-") != 0;
@@ -390,7 +391,7 @@ static bool semlock_is_there(const struct record *record, const struct facts *fa
 }
 
 /* Rows 6 to 11: the process with the recorded PID.  Row 9 is ALIVE although no process has the
- * flock: semlock was killed and the command has closed its descriptors, or it is between two
+ * flock: semlock was killed and the command has closed its descriptors, or semlock is between two
  * steps. */
 static enum verdict judge_process(const struct record *record, const struct facts *facts)
 {
@@ -433,7 +434,7 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 {
 	const bool full = record->kind == RECORD_FULL;
 	const bool ours = boot_known(record->boot) && record_of_boot(record, facts->host_id->boot);
-	/* Then it is not dead, whatever else differs: the recorded boot may be wrong. */
+	/* If so, the holder is not dead, whatever else differs: the recorded boot may be wrong. */
 	const bool seen = is_seen(record, facts);
 
 	if (full && !ours && boot_known(record->boot) && boot_known(facts->host_id->boot) &&
@@ -445,7 +446,7 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 		/* row 3: of another host, perhaps */
 		return names_nobody(record, facts) ? judge_nobody(record, facts) : UNKNOWN;
 	if (record->pidns != 0 && facts->host_id->pidns == 0 && life_lasts(&facts->holder))
-		/* row 4: without /proc our namespace is not known, and may be that one */
+		/* row 4: without /proc our namespace is not known, and may be the recorded one */
 		return ALIVE;
 	if (record->pidns != 0 && record->pidns != facts->host_id->pidns)
 		/* row 4, row 5: of another PID namespace */

@@ -3,8 +3,9 @@
  * system, as far as a record can name it.
  *
  * It is written in full (excl, mkdir, rename), in one line (a symlink's target), or as the bare PID
- * (link, for mail programs).  Of other programs, a PID in decimal is read as well, alone
- * or with a host in the second line; anything else is RECORD_JUNK, and proves nothing. */
+ * (link, for mail programs).  From other programs a PID in decimal is accepted: alone, with words
+ * after it in its line, or with a host in the second line.  Anything else is RECORD_JUNK, and
+ * proves nothing. */
 #ifndef SEMLOCK_METHODS_FILE_OWNER_RECORD_H
 #define SEMLOCK_METHODS_FILE_OWNER_RECORD_H
 
@@ -34,7 +35,7 @@ enum {
 	RECORD_LONGEST = 512, /* the most that we write, with its '\0' */
 	RECORD_LIMIT = 4096,  /* the most that we read; longer ones are RECORD_JUNK */
 	BOOT_SHORT =
-	    13 /* characters of a boot in a line: 12 digits are enough to tell boots apart */
+	    13 /* characters of the boot in a one-line record: its 12 digits tell boots apart */
 };
 
 enum record_kind {
@@ -55,7 +56,7 @@ struct record {
 	uid_t uid;      /* -1: not said */
 	bool flocked;   /* the object is under flock(2) as long as the holder lives */
 	pid_t semlock;  /* PID's parent, which releases the lock when PID has ended; 0: not said */
-	char boot[BOOT_SIZE]; /* "": not said; so the next two */
+	char boot[BOOT_SIZE]; /* "": not said; likewise the next two */
 	char host[HOST_SIZE];
 	char machine[HOST_SIZE];
 };
@@ -63,12 +64,12 @@ struct record {
 /* Fill RECORD from the LENGTH bytes at TEXT.  Never fails: see RECORD_JUNK. */
 void record_read(struct record *record, const char *text, size_t length);
 
-/* Was RECORD written in BOOT?  A one-line record has only the beginning of its boot, which is
- * compared. */
+/* Was RECORD written during BOOT?  A one-line record has only the beginning of its boot: then only
+ * that is compared. */
 bool record_of_boot(const struct record *record, const char *boot);
 
-/* Write RECORD, for METHOD, as a file's contents, for NULL the PID alone; or as one line.  Returns
- * the length in bytes. */
+/* Write RECORD into TEXT: the first as a file's contents, with the name of METHOD (NULL: only the
+ * PID is written); the second as one line.  Both return the length in bytes. */
 size_t record_write(const struct record *record, const char *method, char text[RECORD_LONGEST]);
 size_t record_write_line(const struct record *record, char text[RECORD_LONGEST]);
 
@@ -112,8 +113,8 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
  * command, which waits at its start barrier and is no holder; 0: none. */
 void record_verdict_ask(const struct record *record, struct facts *facts, pid_t ours);
 
-/* The process whose end a waiter waits for while RECORD's holder is ALIVE: the holder, or its
- * semlock once the holder has ended. */
+/* The process to wait for while the verdict on RECORD is ALIVE: the holder, or, once the holder has
+ * ended, its semlock. */
 pid_t record_awaited(const struct record *record);
 
 #endif

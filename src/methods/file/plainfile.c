@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* excl and link: a regular file that exists while the lock is held.  excl's has the record in it.
  * link's is that of mail programs, and must contain only a PID: some of them fail at more than 16
- * bytes, others then never take over from the dead.
+ * bytes, others then never take over a dead holder's lock.
  *
- * Four ways to publish it under the lock's name, none of which replaces a file that is there; each
+ * There are four ways to publish it under the lock's name.  None replaces an existing file.  Each
  * is for file systems on which the one before does not work:
  *
  * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): written and flocked
@@ -50,9 +50,9 @@ static int plainfile_remove(struct lock *lock, int fd)
 }
 
 /* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
- * stat(2) says of the name can be old there, and on CIFS wrong, if a removed file still has it:
- * open(2) asks the server.  (A link count of two proves nothing: somebody may just have copied the
- * directory with hard links.) */
+ * stat(2) returns for the name can be out of date there; on CIFS it is wrong if the name is still
+ * that of a removed file.  open(2) asks the server.  (A link count of two proves nothing: somebody
+ * may just have copied the directory with hard links.) */
 static bool is_linked(const struct lock *lock)
 {
 	int fd = call_open(lock->files.directory, lock->id.entry,

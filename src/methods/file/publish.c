@@ -146,7 +146,7 @@ static void close_object(struct lock *lock)
 }
 
 /* An attacker can open a new file before we flock it, and keep it flocked, so that we cannot write
- * it: after a second it is given up. */
+ * it: give up after a second. */
 static enum outcome flock_empty(const struct lock *lock, struct error *error)
 {
 	if (publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK)
@@ -155,8 +155,8 @@ static enum outcome flock_empty(const struct lock *lock, struct error *error)
 }
 
 /* The command was started before and did not inherit FD: the flock may end before the command does,
- * and the record says so.  FD, -1 for a directory, may have to be moved: our own object, which is
- * not needed any more, makes room for it first. */
+ * and the record says so.  FD may have to be moved above the standard descriptors: our previous
+ * object, which is not needed any more, is closed first to make room. */
 enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error)
 {
 	enum outcome outcome;
@@ -178,8 +178,8 @@ enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error 
 	if (outcome == TAKEN)
 		outcome =
 		    lock->files.state->object->write(lock, lock->fd, error) == 0 ? TAKEN : FAILED;
-	/* The name may mean another process's lock by now, as a directory with a record in it
-	 * always does: that lock is not removed. */
+	/* Do not remove the name if it means another process's lock by now.  A directory with a
+	 * record in it is always another's: AT_REMOVEDIR fails. */
 	if (outcome == FAILED && lockdir_is_ours(lock))
 		call_unlink(lock->files.directory, lock->id.entry,
 		    lock->files.state->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
@@ -218,9 +218,9 @@ enum outcome publish_renamed(struct lock *lock, struct error *error)
 	return TAKEN;
 }
 
-/* On some file systems (FUSE) a flock that was taken through one name, or before there was one,
- * does not meet one that was taken through another.  There the lock is flocked once more, through
- * its own name: that flock is what others meet. */
+/* On some file systems (FUSE) a flock taken through one name, or before the file had a name, does
+ * not exclude one taken through another name.  There, flock the lock once more, through its own
+ * name: that flock excludes others. */
 static void flock_by_name(struct lock *lock)
 {
 	struct file_lock *file = lock->files.state;
@@ -274,7 +274,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 	return outcome;
 }
 
-/* With TRY, look at the name first: then a busy lock costs no process. */
+/* With TRY, look at the name first: then no process is forked for a busy lock. */
 enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error)
 {
 	const struct object *object = lock->files.state->object;
@@ -294,14 +294,16 @@ enum outcome publish_take(struct lock *lock, enum wait wait, struct error *error
 
 /* ---- holding it, and letting go ---- */
 
-/* After a look at our lock's name: does errno say that it is another's, or gone?  EEXIST: another
- * file has the name; EINVAL: no symbolic link has it.  EACCES and EIO say nothing of the lock. */
+/* ERRNUM is from a look at our lock's name: does it mean that the lock is another's, or gone?
+ * EEXIST: another file has the name; EINVAL: no symbolic link has it.  EACCES and EIO say nothing
+ * about the lock. */
 static bool is_lost(int errnum)
 {
 	return errnum == ENOENT || errnum == ESTALE || errnum == EEXIST || errnum == EINVAL;
 }
 
-/* A lock that was named twice is held once; the other one cannot be lost. */
+/* A lock that the user named twice is taken once: the second struct lock holds nothing, and cannot
+ * lose it. */
 bool object_owned(struct lock *lock)
 {
 	return lock->files.state->life != OBJECT_HELD || lock->files.state->object->is_ours(lock) ||

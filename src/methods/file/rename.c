@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* One file with two names: it is called LOCK ("at home") while the lock is free.  To take the lock
- * is to rename the file to LOCK.held ("away"), to release it is to rename it back.  The holder has
- * the file under flock(2) as well: a file that is away and not flocked was a dead holder's.
+ * is to rename the file to LOCK.held ("away"), to release it is to rename it back.  A semlock that
+ * holds the lock has the file under flock(2) as well: if a file is away and not flocked, a dead
+ * holder left it, or a script holds it.
  *
- * The record is written before the file goes away, and erased after it has come back: it is never
- * away without one.  Only --init makes the file, because neither name may show during a rename. */
+ * The record is written before the file goes away, and erased after it has come back: a file that
+ * semlock renamed is never away without a record.  Only --init makes the file, because a lookup
+ * during a rename may find neither name. */
 #include <config.h>
 
 #include <errno.h>
@@ -92,8 +94,8 @@ static int make_file(struct lock *lock, struct error *error)
 }
 
 /* Rename the file, which is under our flock, from FROM to TO, which is not replaced.  Without
- * RENAME_NOREPLACE our flock on the only file keeps others from making TO between the look and the
- * call.  Returns 0, or -1 with errno set. */
+ * RENAME_NOREPLACE, our flock on the only file keeps other semlocks from making TO between
+ * fstatat(2) and renameat(2).  Returns 0, or -1 with errno set. */
 static int move_file(const struct lock *lock, const char *from, const char *to)
 {
 	struct stat other;
@@ -114,7 +116,7 @@ static int move_file(const struct lock *lock, const char *from, const char *to)
 	return result;
 }
 
-/* Is LOCK->fd, which is at home, the file of such a lock?  Our record will be written over its
+/* Is LOCK->fd, which is at home, a lock file of this method?  Our record will be written over its
  * contents: they must be empty, a record that was not erased (RECORD_FULL), or a script's PID. */
 static int check_file(const struct lock *lock, struct error *error)
 {
@@ -177,8 +179,8 @@ static int rename_prepare(struct lock *lock, struct error *error)
 	return 0;
 }
 
-/* The command, at its start barrier, shares our flock: LOCK_UN, or it would keep the file from
- * us. */
+/* The command, at its start barrier, shares our flock: without LOCK_UN it would keep the file
+ * flocked. */
 static void rename_close(struct lock *lock)
 {
 	flock(lock->fd, LOCK_UN);
@@ -192,7 +194,8 @@ static int rename_write(struct lock *lock, struct error *error)
 {
 	int result;
 
-	UNINTERRUPTED(result, ftruncate(lock->fd, 0)); /* another's, or one that was not erased */
+	/* a script's PID, or a record that was not erased */
+	UNINTERRUPTED(result, ftruncate(lock->fd, 0));
 	if (result != 0)
 		return error_set(error, ERROR_CREATE, "cannot write the lock file");
 	return publish_record(lock, lock->fd, error);
@@ -344,7 +347,7 @@ static int rename_remove(struct lock *lock, int fd)
 	return 0;
 }
 
-/* The file is away or at home.  During a rename(2) no name may show: look again. */
+/* The file is away or at home.  A lookup during a rename(2) may find neither name: look again. */
 static int rename_inspect(const struct lock *lock, struct lock_info *info, struct error *error)
 {
 	struct stat status;

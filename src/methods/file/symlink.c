@@ -4,10 +4,11 @@
  * holder exclude each other by a file beside it, the guard (.LOCK.guard), which is flocked and then
  * removed.  The S steps are those of the model tests/models/semlock_symlink.pml.
  *
- * A release takes no guard: while we live no process can find us dead, and a process that was
- * stopped with the guard cannot delay us (STOP in that model).  Only a waiter with --stale could
- * remove our lock by its age: with --stale, signs of life and the release take the guard, too, but
- * wait for it for a second at most (tests/models/existlock.pml, RELGUARD and HBGUARD). */
+ * A release takes no guard: while we live no process can find us dead, and so a process that is
+ * stopped while it holds the guard cannot delay us (STOP in that model).  Only a waiter with
+ * --stale could remove our lock by its age.  So with --stale the release takes the guard, too, and
+ * waits for it for a second at most; a sign of life takes it, or is left out if another process
+ * holds it (tests/models/existlock.pml, RELGUARD and HBGUARD). */
 #include <config.h>
 
 #include <errno.h>
@@ -85,7 +86,7 @@ static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock
 			break;
 		if (lockdir_same(lock, name, fd))
 			return fd;
-		if (errno != ENOENT) /* it may be the same: no other try would tell */
+		if (errno != ENOENT) /* the comparison failed, and would fail again */
 			break;
 		close(fd);
 	}
@@ -124,8 +125,9 @@ static bool symlink_still_allowed(struct lock *lock, struct link_seen *existing)
 }
 
 /* S3 to S6: take the guard, judge again, remove the link, leave the guard.  The holder has been
- * found dead BEFORE the record is compared under the guard.  A process needs the guard for a moment
- * only, unless it has been stopped; meanwhile the holder may release the lock. */
+ * found dead BEFORE the record is compared under the guard.  Another process keeps the guard for a
+ * moment only, unless it is stopped.  Meanwhile the holder may release the lock: so wait for the
+ * lock, not for the guard. */
 static enum outcome symlink_take_over(struct lock *lock, struct link_seen *existing, enum wait wait,
     struct error *error)
 {
@@ -157,9 +159,9 @@ static int symlink_cannot_read(const struct lock *lock, struct error *error)
 	return error_set(error, ERROR_OPEN, "cannot examine the lock");
 }
 
-/* The command in EXISTING's record is alive.  Wait until it has ended, and then, usually for a
- * moment, until its semlock has removed the lock.  To wait for that semlock's end would take too
- * long: poll first. */
+/* The verdict on EXISTING's record is ALIVE.  Wait until the command has ended, and then until its
+ * semlock has removed the lock, which usually takes a moment.  Waiting for that semlock's end would
+ * take too long: poll first. */
 static enum outcome symlink_await_holder(struct lock *lock, const struct link_seen *existing)
 {
 	const struct record *record = &existing->record;
@@ -222,9 +224,9 @@ static enum outcome symlink_idle(struct lock *lock, struct error *error)
 	                                                                                : BUSY;
 }
 
-/* A process that holds the guard for that long was stopped between finding our lock old and
- * removing it.  When it continues, it removes whatever lock is there.  So leave our lock: once we
- * have ended it is a dead holder's, and the next process takes it over. */
+/* A process that keeps the guard for a second was stopped between finding our lock old and removing
+ * it.  When it continues, it removes whatever lock is there.  So leave our lock: once we have
+ * ended, it is a dead holder's, and the next process takes it over. */
 static int symlink_remove(struct lock *lock, int fd)
 {
 	char name[NAME_SIZE];

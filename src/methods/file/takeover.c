@@ -20,7 +20,7 @@
 #include "methods/file/filemethods.h"
 
 /* An empty file that is younger than this may be about to be written.  Do not even flock it:
- * waiters could keep its creator from it forever. */
+ * waiters could keep its creator from flocking it forever. */
 #define GRACE (2 * SECOND)
 
 struct object_seen {
@@ -114,8 +114,8 @@ enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_i
 	enum outcome outcome = AGAIN;
 	int process = pid > 0 ? pidfd_of(pid) : -1;
 
-	/* It has ended just now; or kill(2), which said that it lives, is refused: then this would
-	 * be a busy loop. */
+	/* PID has just ended; or kill(2) is refused, so PID merely seemed to be alive: without a
+	 * sleep, this would be a busy loop. */
 	if (process < 0 && pid > 0 && errno == ESRCH)
 		return sleep_until_change(lock, -1, false);
 	dies_with_it = dies_with_it && process >= 0;
@@ -157,8 +157,8 @@ void takeover_note_naming(struct stat *status)
 		status->st_mtim = changed;
 }
 
-/* As above, but only for a regular file with a second name: ln(1) of a file that is kept is a lock,
- * too. */
+/* takeover_note_naming(), but only for a regular file with a second name: a script may take a lock
+ * with ln(1), from a file that it keeps. */
 static void note_linking(struct stat *status)
 {
 	if (S_ISREG(status->st_mode) && status->st_nlink > 1)
@@ -284,7 +284,7 @@ enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid)
 }
 
 /* On the server itself, the flock of an NFS client is a record lock: a PID that is dead here may be
- * alive there. */
+ * alive on that client. */
 static bool has_record_lock(int fd)
 {
 	struct flock bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -394,8 +394,8 @@ enum outcome takeover_idle(struct lock *lock, struct error *error)
 
 /* ---- only looking at it ---- */
 
-/* An O_PATH descriptor cannot be read from: the object is opened by name once more.  False: the
- * name means another object by now. */
+/* INFO->object is an O_PATH descriptor, which cannot be read from: open the object by NAME once
+ * more.  Returns false if NAME means another object by now. */
 static bool inspect_record(const struct lock *lock, const char *name, struct lock_info *info)
 {
 	int kind = lock->files.state->object->type == S_IFDIR ? O_DIRECTORY : O_NONBLOCK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* flock(2).
  *
- * The lock belongs to the open file description: a child that inherits the descriptor holds it,
- * too, and it is free when the last copy is closed, however its process ended.  A slot (-j) is a
- * shared flock, which excludes plain exclusive holders, and a record lock of the same description
- * on a byte beyond any program's data. */
+ * The lock belongs to the open file description: a child that inherits the descriptor holds the
+ * lock, too.  The lock is free when the last copy of the descriptor is closed, however its process
+ * ended.  A slot (-j) is a shared flock, which excludes plain exclusive holders, and a record lock
+ * of the same description on a byte beyond any program's data. */
 #include <config.h>
 
 #include <errno.h>

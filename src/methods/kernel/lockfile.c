@@ -21,8 +21,9 @@
 #include "sys/files.h"
 
 /* O_NONBLOCK: open() of a FIFO without a writer would block.  O_NOCTTY: a terminal must not become
- * ours.  Never O_TRUNC: the file may be somebody's data.  Without O_CLOEXEC from the start if it is
- * inherited, which saves a call: with a kernel lock, we exec only the command. */
+ * ours.  Never O_TRUNC: the file may be somebody's data.  If the command inherits the descriptor,
+ * it is opened without O_CLOEXEC, which saves a call: with a kernel lock, we exec only the
+ * command. */
 static int open_flags(const struct lock *lock)
 {
 	bool inherited = lock->child != NULL && lock->child->inherits;
@@ -208,9 +209,9 @@ static void ask_for_name(const struct lock *lock)
 	close(directory);
 }
 
-/* stat(2), by hand where the kernel does not follow a link that we do (fs.protected_symlinks:
- * root's link in another user's sticky directory): the name is opened by hand there, too, and must
- * not be taken for one that has moved on. */
+/* stat(2) fails with EACCES on some links that we follow by hand to open the name
+ * (fs.protected_symlinks: root's link in another user's sticky directory).  Follow them by hand
+ * here, too: otherwise such a name would seem to mean another file by now. */
 static int stat_through_link(const struct lock *lock, struct stat *file)
 {
 	char path[PATH_MAX];
@@ -249,12 +250,12 @@ static void remove_name(const struct lock *lock, struct stat *file)
 	    !lock_is_on(lock, file) || file->st_size > 0 || unlink(lock->spec->name) != 0)
 		return;
 	CRASH_POINT("lockfile.unlinked");
-	if (file->st_nlink == 1)        /* else other processes come by the other name */
+	if (file->st_nlink == 1)        /* else other processes open it by its other name */
 		queuefile_remove(lock); /* no newcomer can find it */
 }
 
-/* Our own lock has been released, and is taken again without waiting: else a process that the
- * command left behind might hold it still, through an inherited descriptor. */
+/* Our own lock has been released.  Take it again, through a new descriptor and without waiting: a
+ * process that the command left behind may still hold it, through an inherited descriptor. */
 bool lockfile_remove(struct lock *lock)
 {
 	struct lock_spec whole = *lock->spec;

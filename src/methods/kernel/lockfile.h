@@ -26,8 +26,8 @@ bool lockfile_remove(struct lock *lock);
  * directory only for this machine. */
 bool lockfile_on_network(const struct lock *lock);
 
-/* Can the open LOCK be private to its mount, a FUSE file system that may not pass it on?  If so,
- * TYPE (SIZE bytes) gets the mount's type. */
+/* Can the open LOCK be invisible beyond its mount, because that is a FUSE file system that may not
+ * pass locks on?  If so, TYPE (SIZE bytes) gets the mount's type. */
 bool lockfile_may_be_hidden(const struct lock *lock, char *type, size_t size);
 
 /* A method's open, idle and release. */

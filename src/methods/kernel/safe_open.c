@@ -15,7 +15,7 @@
 
 enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };
 
-/* The directory is sticky: only the users named here can replace the link between this check and
+/* In a sticky directory, only the users compared here can replace their link between this check and
  * the open. */
 static bool is_planted(const struct stat *status, const char *directory)
 {
@@ -29,8 +29,8 @@ static bool is_planted(const struct stat *status, const char *directory)
 	       status->st_uid != parent.st_uid;
 }
 
-/* PATH, a symbolic link, becomes its target.  It is read through LINK_FD, the descriptor that was
- * checked: in its owner's directory it may have been replaced since. */
+/* Replace PATH, a symbolic link, by its target.  Read the target through LINK_FD, the descriptor
+ * that was checked: the link may have been replaced since. */
 static int follow_one(char path[PATH_MAX], int link_fd)
 {
 	const char *slash = strrchr(path, '/');
@@ -56,7 +56,7 @@ static int refuse_links(struct error *error, int errnum)
 	return error_set(error, ERROR_OPEN, "cannot open");
 }
 
-/* Must the link that STATUS describes not be followed?  If so, ERROR is filled. */
+/* Is it forbidden to follow the link that STATUS describes?  If so, ERROR is filled. */
 static bool is_refused(const struct stat *status, const char *directory, enum links followed,
     struct error *error)
 {
@@ -75,7 +75,7 @@ static bool is_refused(const struct stat *status, const char *directory, enum li
 
 enum follow_step { LED_ON, ENDS, ONLY_THE_KERNEL, REFUSED };
 
-/* Follow PATH, open as LINK_FD, by one link.  Returns REFUSED with ERROR filled. */
+/* Follow one link: PATH, which is open as LINK_FD.  If it returns REFUSED, ERROR is filled. */
 static enum follow_step follow_step(char path[PATH_MAX], int link_fd, enum links followed,
     struct error *error)
 {
@@ -85,7 +85,8 @@ static enum follow_step follow_step(char path[PATH_MAX], int link_fd, enum links
 	struct stat file;
 
 	if (fstat(link_fd, &file) != 0) {
-		refuse_links(error, errno); /* taken for a file, a link would be opened forever */
+		/* else a link, taken for a file, would be opened forever */
+		refuse_links(error, errno);
 		return REFUSED;
 	}
 	if (!S_ISLNK(file.st_mode))

@@ -38,7 +38,7 @@ struct lease {
 	bool refused_said; /* the message about a process that cannot be signalled was printed */
 	char loss[200];    /* the reason for the loss, until it has been printed */
 	bool helper_exited;
-	int64_t asleep; /* ns that the machine had slept when the lease was renewed last */
+	int64_t asleep; /* time_asleep() when the lease was last renewed */
 	pthread_t thread;
 	bool running;
 };
@@ -256,14 +256,14 @@ static void lease_stop_leftovers(struct lease *lease)
 	while (left && now < since + (lease->pipe_holders.refused > 0 ? SECOND : 10 * SECOND)) {
 		left = pipe_holders_signal(&lease->pipe_holders,
 			   now >= lease->kill_at ? SIGKILL : 0) > 0;
-		/* A process that was reaped may have forked during the search: search again, and at
-		 * once when it is to be killed, or its child has forked as well. */
+		/* A process that was reaped may have forked during the search: search again.  After
+		 * KILL_AT, do so at once, before its child forks as well. */
 		reaped = pipe_holders_reap();
 		if (!reaped || now < lease->kill_at)
 			nanosleep(&between_looks, NULL);
 		reaped = pipe_holders_reap() || reaped;
-		/* While one of them lives, keep IN open: at the end of its input the helper removes
-		 * what keeps the next holder waiting. */
+		/* While one of these processes lives, keep IN open: at the end of its input the
+		 * helper removes what keeps the next holder waiting. */
 		left = reaped || left || !locksmith_let_go(lease->lock->server.helper);
 		now = clock_boottime();
 	}

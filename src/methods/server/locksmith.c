@@ -115,7 +115,7 @@ static void become_locksmith(const struct locksmith *helper, int output, const c
 
 void locksmith_mark(int pipe)
 {
-	fcntl(pipe, F_SETPIPE_SZ, 1); /* the kernel makes it a page */
+	fcntl(pipe, F_SETPIPE_SZ, 1); /* the kernel rounds it up to a page */
 }
 
 bool locksmith_marked(int pipe)
@@ -308,7 +308,8 @@ void locksmith_begin(struct locksmith *helper, pid_t command)
 	char line[32];
 	int length = snprintf(line, sizeof line, TOLD_START " " FIELD_PID "%ld\n", (long)command);
 
-	/* MONITOR keeps a read end open: no SIGPIPE, also after the helper has ended. */
+	/* MONITOR keeps a read end open: write(2) raises no SIGPIPE, even after the helper has
+	 * ended. */
 	while (write(helper->in, line, (size_t)length) < 0 && errno == EINTR)
 		;
 }

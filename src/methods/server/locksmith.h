@@ -44,30 +44,30 @@ struct locksmith {
 	int monitor; /* the read end of the same pipe: POLLHUP shows that no process has IN open */
 	int out;
 	char buffer[LOCKSMITH_LINE];
-	int unheard;  /* errno of a wait for its output, which was refused; 0 */
+	int unheard;  /* errno if poll(2) on OUT was refused; else 0 */
 	size_t used;  /* bytes in BUFFER ... */
 	size_t taken; /* ... of which the first TAKEN are the previous line */
 	const char *scheme, *url;
 	unsigned offers; /* OFFERS_... */
-	/* when the helper must have answered, and ended if the answer is not OK */
+	/* by when the helper must answer, and end if the answer is not OK */
 	struct deadline answer_by;
 	bool waited;      /* WAIT was read */
 	bool held;        /* OK was read */
 	int64_t lease;    /* ns */
-	int64_t deadline; /* on CLOCK_BOOTTIME; until then no other process can get the lock */
+	int64_t deadline; /* ns on CLOCK_BOOTTIME; until then no other process can get the lock */
 };
 
 /* The N-th directory, from 0, in which helpers are searched for: SEMLOCK_LOCKSMITH_DIR, if it is
  * set and this process has no more rights than its caller, and libexec.  NULL past the last. */
 const char *locksmith_directory(unsigned n);
 
-/* The schemes of the installed helpers, each after a blank, into TEXT, or " (none)"; compare each
- * with SIMILAR. */
+/* Write into TEXT (SIZE bytes) the schemes of the installed helpers, each after a blank, or else "
+ * (none)"; compare each with SIMILAR. */
 void locksmith_schemes(char *text, size_t size, struct similar *similar);
 
 /* Mark PIPE as a helper's input, by a size that other pipes seldom have.  server_inherited()
- * searches all processes for the reader of an inherited pipe; the mark saves it the search for
- * other pipes. */
+ * searches all processes for the reader of an inherited pipe.  If no inherited pipe has the mark,
+ * it makes no such search. */
 void locksmith_mark(int pipe);
 
 /* May PIPE be a helper's input?  Also true if the kernel does not report the size. */
@@ -91,9 +91,9 @@ int locksmith_unknown(const struct locksmith *helper, const char *line, struct e
 
 enum { LINE_END = -1, LINE_LATE = 0, LINE_READ = 1 };
 
-/* Wait until UNTIL for the next line; print notes on the way.  Returns LINE_READ with *LINE set,
- * which is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its output, or
- * poll(2) has failed. */
+/* Wait until UNTIL for the next line, and print NOTE lines meanwhile.  Returns LINE_READ with *LINE
+ * set, which is valid until the next call; LINE_LATE; or LINE_END: the helper has closed its
+ * output, or poll(2) has failed. */
 int locksmith_line(struct locksmith *helper, const struct deadline *until, const char **line);
 
 /* Fill ERROR from TEXT, the status and message of an ERR line.  Returns -1. */

@@ -7,7 +7,7 @@
 
 #include "lock/method.h"
 
-/* Longer than any scheme, with its NUL. */
+/* Room for the longest scheme, with its NUL. */
 enum { SCHEME_SIZE = 32 };
 
 /* The method for the URL NAME, named after the scheme in lower case.  NULL: NAME is not a URL. */

@@ -25,12 +25,13 @@
 #define GRACE SECOND
 #define TRY_LIMIT (14 * SECOND / 5)
 
-/* How long a helper may take to answer --who.  Each has a shorter limit for a silent server. */
+/* How long a helper may take to answer --who.  Each helper has a shorter limit for a silent
+ * server. */
 #define WHO_LIMIT (60 * SECOND)
 
 enum { MOST_WORDS = 10 };
 
-/* Bytes of a note on a server, where helpers keep 200 of it and the command together. */
+/* The longest note on a server, in bytes: helpers keep 200 of the note and the command together. */
 enum { LONGEST_NOTE = 150 };
 
 /* The helper's arguments, from its program to the URL. */
@@ -67,8 +68,9 @@ static void add_duration(struct words *words, const char *option, int64_t durati
 	    (long long)(duration % SECOND));
 }
 
-/* SPEC's note in quotes, then its command, in one line for other people's terminals: what
- * server_note_read() reads.  A command that begins with a quote has an empty note before it. */
+/* Add --note, in one line for other people's terminals: SPEC's note in quotes, if it has one, then
+ * its command, as server_note_read() reads them.  A command that begins with a quote has an empty
+ * note ("") before it. */
 static void add_note(struct words *words, const struct lock_spec *spec)
 {
 	char all[200] = "", text[sizeof all], note[LONGEST_NOTE + 1] = "";
@@ -181,8 +183,9 @@ static int read_before_start(struct locksmith *helper, struct error *error)
 	return 0;
 }
 
-/* OK has been read.  NEEDS_CHILD: the command, which inherits the helper's input, may be started.
- * AGAIN: its turn came while this process was stopped in the queue (Ctrl-Z), and has passed. */
+/* OK has been read.  Returns NEEDS_CHILD: the command, which inherits the helper's input, may be
+ * started; AGAIN: our turn came while this process was stopped in the queue (Ctrl-Z), and has
+ * passed; or FAILED. */
 static enum outcome call_for_child(struct lock *lock, bool try_once, struct error *error)
 {
 	struct locksmith *helper = lock->server.helper;
@@ -288,9 +291,9 @@ static void note_stuck(struct lock *lock, const char *text)
 	lock->end.stuck = EPROTO;
 }
 
-/* Wait for FREE, at most until the end of the lease.  Without it, lock->end.stuck is EPROTO: the
- * helper has said why; ECHILD: it has ended; EINTR: semlock was told to end; ETIMEDOUT.  Returns
- * true if the helper has ended. */
+/* Wait for FREE, at most until the end of the lease.  If neither FREE nor LOST comes,
+ * LOCK->end.stuck is EPROTO: the helper has said why; ECHILD: it has ended; EINTR: semlock was told
+ * to end; or ETIMEDOUT.  Returns true if the helper has ended. */
 static bool wait_until_free(struct lock *lock)
 {
 	struct deadline end = deadline_after(lock->server.helper->deadline - clock_boottime()),

@@ -79,8 +79,8 @@ int server_inherited(const char *url, enum inherited *mode)
 {
 	struct helper_search search = {url, mode, -1};
 
-	/* Most processes have no pipe except their standard descriptors.  Search all processes only
-	 * for those that do. */
+	/* Most processes have inherited no pipe with a helper's mark.  For them, do not search all
+	 * processes. */
 	if (inherited_end(NULL) >= 0)
 		process_each(see_process, &search);
 	return search.fd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* methods/server/server_inherited.h - does this process run under a lock on a server?  Its command
- * inherits the write end of the helper's input. */
+/* methods/server/server_inherited.h - does this process run under a lock on a server?  The command
+ * of such a lock inherits the write end of the helper's input. */
 #ifndef SEMLOCK_METHODS_SERVER_SERVER_INHERITED_H
 #define SEMLOCK_METHODS_SERVER_SERVER_INHERITED_H
 
