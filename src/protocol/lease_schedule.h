@@ -5,13 +5,13 @@
  *	       |------------|---------------|----------------|----------|
  *	       0           1/3             2/3             9/10         1
  *
- * The helper renews at RENEW.  If that fails, it can try again for as long as that before semlock
- * tells the command to end (TERM), and then the command has time to end by itself.  What still runs
- * at KILL is killed, early enough for a busy machine to find and end all processes.
+ * The helper renews at RENEW.  If that fails, it can try again for another third, until semlock
+ * tells the command to end (TERM).  Then the command has time to end by itself.  At KILL, semlock
+ * kills what still runs, early enough for a busy machine to find and end all processes.
  *
- * The helper retries until LAST.  That is not before TERM, because the lock may still be saved, and
- * not after KILL, because then it would renew a lock without a command.  If less of the lease than
- * the time from ENTER to the end is left when the lock is granted, the lock is not entered: TERM
+ * The helper retries until LAST.  LAST is not before TERM, because a late renewal can still save
+ * the lock, and not after KILL, because it would renew a lock without a command.  If the answer
+ * that grants the lock comes after ENTER, the helper must renew the lock before it says OK: TERM
  * would come too soon. */
 #ifndef SEMLOCK_PROTOCOL_LEASE_SCHEDULE_H
 #define SEMLOCK_PROTOCOL_LEASE_SCHEDULE_H

@@ -3,7 +3,8 @@
  *
  * A program semlock-locksmith-NAME is src/locksmith/common/ and one engine.  The common part keeps
  * the time and talks to semlock: it decides when to look, renew, release and give up, and writes
- * every line but WHO and NOTE.  The engine asks the server, and sleeps only until it answers:
+ * every line but WHO and NOTE.  The engine asks the server and, but for rest(), sleeps only until
+ * the server answers:
  *
  *   prepare                                        main.c
  *   look .. rest .. look .. TAKEN                  wait.c
@@ -31,9 +32,9 @@ struct turn {
 	 * engine sets it when its own answer is final (--queue-max). */
 	bool last;
 
-	/* Set before release() if an earlier try of it may have removed the lock.  The engine sets
-	 * it if this try may have done so before the answer it got, because libcurl sends a request
-	 * again on its own when a connection ends. */
+	/* release.c sets this before release() if an earlier release() may have removed the lock.
+	 * The engine sets it if this release() may have removed the lock before the answer that it
+	 * got, because libcurl sends a request again on its own when a connection ends. */
 	bool unsure;
 
 	/* Set by the engine. */
@@ -52,7 +53,7 @@ enum look {
 	/* Neither: look again at turn->at (0: at once).  turn->who says why, or is "".  If the
 	 * reason is that the server did not answer, ERROR is filled. */
 	LOOK_AGAIN,
-	/* ERROR is filled.  ERROR_AWAY: another look may succeed.  ERROR_SLOW: so it may, and the
+	/* ERROR is filled.  ERROR_AWAY, ERROR_SLOW: another look may succeed; with ERROR_SLOW, the
 	 * server was reached.  Any other kind: another look would fail the same way. */
 	LOOK_FAILED
 };
@@ -85,13 +86,13 @@ struct engine {
 	int (*prepare)(struct options *options, struct error *error);
 
 	/* Ask for the lock, or do what else is due for our place in its queue, over a new
-	 * connection if necessary.  Returns by options->answer_by, unless giving up would leave a
-	 * lock behind that no lease ends, and soon after protocol_released(). */
+	 * connection if necessary.  Returns by options->answer_by, and soon after
+	 * protocol_released(), unless giving up would leave behind a lock that no lease ends. */
 	enum look (*look)(struct turn *turn, struct error *error);
 
-	/* Sleep until the moment UNTIL or semlock's next line, and listen to the server.  If what
-	 * it says makes a look or a renewal due, set turn->at to 0.  Called after LOOK_BUSY and
-	 * while the lock is held.  NULL: the server says nothing unasked. */
+	/* Sleep until the moment UNTIL or semlock's next line, and listen to the server.  If the
+	 * server says something that makes a look or a renewal due, set turn->at to 0.  Called
+	 * after LOOK_BUSY and while the lock is held.  NULL: the server says nothing unasked. */
 	void (*rest)(struct turn *turn, int64_t until);
 
 	/* Renew the lock; return by the moment UNTIL. */
@@ -99,7 +100,7 @@ struct engine {
 
 	/* Remove the lock, our place in the queue, and what an unanswered look may have left; if
 	 * there is nothing of these, return FREED.  Leave alone what is another client's.  Returns
-	 * by the moment UNTIL, or before if another request may do better. */
+	 * by the moment UNTIL, or earlier if another try may do better. */
 	enum freed (*release)(struct turn *turn, int64_t until, struct error *error);
 
 	/* Say WHO for each holder (FIELD_STATE "holds") and waiter ("waits").  Returns LOOK_FREE,

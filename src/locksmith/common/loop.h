@@ -27,7 +27,7 @@ static inline int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* A random time from 3/4 to 5/4 of NS: several pollers spread. */
+/* Return a random time from 3/4 to 5/4 of NS, so that the requests of several pollers spread. */
 int64_t spread(int64_t ns);
 
 /* Fill SIZE bytes, at most 256, at INTO with random bytes of the kernel; abort if there are
@@ -35,24 +35,24 @@ int64_t spread(int64_t ns);
 void random_bytes(void *into, size_t size);
 
 /* Read a duration, as duration_parse() does, of at most LONGEST_SECONDS, into *NS.  Returns 0, or
- * -1: TEXT is none. */
+ * -1: TEXT is no such duration. */
 int bounded_duration(const char *text, int64_t *ns);
 
-/* Fill OWN with what poll(2) is to watch beside other descriptors: semlock's lines, and a timer for
- * that moment, which also runs while the machine is suspended, or -1 if there is no timer.  Returns
- * the timeout in ms: -1, forever, if the timer wakes; else a second at most, because poll(2) does
- * not count the time of a suspend. */
+/* Fill OWN with two descriptors for poll(2) to watch besides others: semlock's lines, and a timer
+ * for the moment UNTIL (-1: no timer), which also runs while the machine is suspended.  Returns the
+ * timeout in ms: 0 if UNTIL has come; -1, forever, if the timer will wake poll(2); else a second at
+ * most, because poll(2) does not count the time of a suspend. */
 int loop_prepare(struct pollfd own[2], int64_t until);
 
 /* Sleep until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, or
- * that moment has come; where there is no timerfd_create(2), a second at most.  Fill
+ * the moment UNTIL has come; where there is no timerfd_create(2), a second at most.  Fill
  * revents. */
 void loop_turn(struct pollfd *fds, nfds_t count, int64_t until);
 
-/* Wait until that moment, or until protocol_released(). */
+/* Wait until the moment UNTIL, or until protocol_released(). */
 void loop_wait(int64_t until);
 
-/* Wait until that moment, also after protocol_released(). */
+/* Wait until the moment UNTIL, even after protocol_released(). */
 void loop_pause(int64_t until);
 
 #endif

@@ -32,9 +32,9 @@ static void outlive_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* libcurl and libpq may load GnuTLS for what is not used here, and its constructor makes 100 KB of
- * tables.  It asks for this function first (GNUTLS_SKIP_GLOBAL_INIT in gnutls.h).  A library that
- * does use GnuTLS initializes it by itself, and loses nothing. */
+/* libcurl and libpq may load GnuTLS for features not used here, and its constructor makes 100 KB of
+ * tables unless this function returns 1 (GNUTLS_SKIP_GLOBAL_INIT in gnutls.h).  A library that does
+ * use GnuTLS initializes it by itself, and loses nothing. */
 int _gnutls_global_init_skip(void);
 int _gnutls_global_init_skip(void)
 {
@@ -74,8 +74,8 @@ static int finish(int status, bool prepared, struct turn *turn, const struct err
 	} else if (status < 0) {
 		say(SAYS_ERR " %d %s", exit_status_of(error->kind), error->text);
 	}
-	/* While the command runs, what is left of its lock stays.  This comes after the answer to
-	 * semlock, which a silent server must not delay. */
+	/* While the command runs, leave what is left of its lock.  Answer semlock first: a silent
+	 * server must not delay the answer. */
 	if (prepared && turn->options->action == ACTION_LOCK &&
 	    (protocol_released() || !protocol_started()))
 		release_rest(turn);

@@ -14,10 +14,10 @@
 #include "protocol/locksmith_words.h"
 #include "report/text.h"
 
-/* With --no-wait, semlock gets its answer within three seconds, also from a silent server. */
+/* With --no-wait, semlock gets its answer within three seconds, even if the server is silent. */
 #define NO_WAIT (5 * SECOND / 2)
 #define POLL_INTERVAL (2 * SECOND) /* between two requests */
-#define LAST_ANSWER (SECOND / 2)   /* beyond the end of --wait; semlock stays for a second */
+#define LAST_ANSWER (SECOND / 2)   /* after the end of --wait; semlock waits for a second */
 
 static const char help[] =
     "  [OPTION...] URL\n"
@@ -98,7 +98,8 @@ static int parse_mode(struct options *options, const char *text)
 	return strcmp(text, lease_mode_name(options->mode)) == 0 ? 0 : -1;
 }
 
-/* USUAL, a time in ns; for the tests, the one in the variable NAME. */
+/* Return USUAL, a time in ns; in a build for tests, that in the environment variable NAME, if
+ * set. */
 static int64_t unless_tested(const char *name, int64_t usual)
 {
 #ifdef ENABLE_CRASH_POINTS
@@ -185,7 +186,7 @@ int options_parse(int argc, char **argv, struct options *options, struct error *
 		options->answer_by = NEVER;
 	} else {
 		options->until = now + options->wait;
-		/* A short wait gives a slow server as long as no wait at all does. */
+		/* With a short wait, a slow server gets at least as long as with --no-wait. */
 		options->answer_by = now + options->wait + LAST_ANSWER;
 		if (options->answer_by < now + no_wait)
 			options->answer_by = now + no_wait;

@@ -23,10 +23,10 @@ struct options {
 	/* age at which a lock directory without a sign of its holder is removed; 0: never */
 	int64_t stale;
 	bool stale_given;
-	int64_t interval; /* between two requests of a waiter, where the server wakes none */
+	int64_t interval; /* between two requests of a waiter that the server does not wake */
 	bool no_wait;
 	int64_t wait;      /* how long to wait for the lock, or NEVER */
-	int64_t until;     /* the moment (clock_boottime) at which that is over */
+	int64_t until;     /* when the wait is over, on clock_boottime()'s clock */
 	int64_t answer_by; /* the moment to give up a silent server: until, or a little later */
 	long pid;          /* see options_pid() */
 	const char *note;  /* shown to others, "" if none */
@@ -40,7 +40,8 @@ const char *lease_mode_name(enum lease_mode mode);
 /* The process that others see as the holder or waiter: semlock, and from START on the command. */
 long options_pid(const struct options *options);
 
-/* The holder, as others see it: the fields of a WAIT line from pid= on. */
+/* Put the holder, as others see it, into TEXT (SIZE bytes): the fields of a WAIT line from pid=
+ * on. */
 void options_holder(const struct options *options, char *text, size_t size);
 
 /* Read argv.  Returns 0, or -1 with ERROR filled (ERROR_USAGE). */

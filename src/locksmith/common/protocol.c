@@ -13,30 +13,30 @@
 #include "locksmith/common/protocol.h"
 #include "report/error.h"
 
-/* At a time: a page, which is what semlock's pipe holds. */
+/* protocol_pump() reads at most a page at a time, which is what semlock's pipe holds. */
 enum { READ_BYTES = 256, READS_MOST = 4096 / READ_BYTES };
 
 static struct {
 	char line[128];
 	size_t used;
-	bool too_long; /* the rest of an overlong line is dropped with it */
+	bool too_long; /* drop the whole line */
 	bool started;
 	long command;
 	bool unlock;
 	bool ended;
 } input;
 
-/* Lines for which the pipe had no room.  WAIT is dropped, as it is soon out of date; of HELD the
- * last one counts; the others must not be lost: without OK semlock would wait for a lock that it
- * has. */
+/* Lines for which the pipe had no room.  WAIT is dropped, because it is soon out of date; of HELD,
+ * only the last is kept; the others must not be lost: without OK, semlock would wait for a lock
+ * that it holds. */
 static struct {
 	char lines[3072];
 	size_t used;
 	char held[64];
 } unsaid;
 
-/* Write without blocking: POLLOUT promises room for PIPE_BUF bytes.  Returns false: the pipe had no
- * room within timeout_ms (-1: wait forever). */
+/* Write TEXT if the pipe has room: POLLOUT promises PIPE_BUF bytes.  Returns false if it had none
+ * within TIMEOUT_MS (-1: wait forever). */
 static bool write_line(const char *text, size_t length, int timeout_ms)
 {
 	struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
@@ -66,7 +66,7 @@ static void keep_unsaid(const char *line, size_t length)
 		snprintf(unsaid.held, sizeof unsaid.held, "%.*s", (int)length, line);
 		return;
 	}
-	/* HELD is written after the other lines: drop it, the lock is gone. */
+	/* HELD would be written after this line: drop it, because the lock is gone. */
 	if (begins(line, SAYS_FREE) || begins(line, SAYS_LOST))
 		unsaid.held[0] = '\0';
 	if (length <= sizeof unsaid.lines - unsaid.used) {
@@ -96,7 +96,7 @@ void protocol_end(void)
 
 	say_unsaid();
 	while (unsaid.used > 0) {
-		/* The last line may be FREE: nothing else is reported after it. */
+		/* Report no error: the last line may be FREE, and nothing may follow it. */
 		if (poll(&out, 1, -1) < 0 && errno != EINTR)
 			return;
 		say_unsaid();
@@ -137,7 +137,7 @@ void say(const char *format, ...)
 			*p = '?'; /* a server's text must not become a line of the protocol */
 	length = strlen(line);
 	line[length++] = '\n';
-	/* With --who no lock is held: the line may block. */
+	/* WHO comes only with --who, when no lock is held: it may block. */
 	answer = begins(line, SAYS_WHO);
 	say_unsaid();
 	if (unsaid.used + strlen(unsaid.held) > 0 || !write_line(line, length, answer ? -1 : 0))
@@ -191,12 +191,12 @@ static void input_byte(char c)
 
 static void end_soon(int sig)
 {
-	signal(sig, SIG_IGN); /* another TERM does not put it off */
+	signal(sig, SIG_IGN); /* another TERM must not postpone the alarm */
 	alarm(1);
 }
 
-/* Semlock and its command are gone.  What may be left to do is to release the lock; if a server
- * makes that long, TERM ends the helper, which ignored it before (main.c), within a second. */
+/* Semlock and its command are gone.  At most the release is left to do.  If a server makes that
+ * take long, TERM now ends the helper within a second; before, the helper ignored TERM (main.c). */
 static void input_over(void)
 {
 	input.ended = true;
@@ -212,8 +212,8 @@ void protocol_pump(void)
 	int ready = 1;
 
 	say_unsaid();
-	/* Of an input without end, such as /dev/zero, there is always more: the lease, and the end
-	 * of the wait, come first. */
+	/* An input without end, such as /dev/zero, always has more to read.  Stop after READS_MOST
+	 * reads: the lease, and the end of the wait, come first. */
 	for (int reads = 0; reads < READS_MOST && !input.ended; reads++) {
 		ready = poll(&in, 1, 0);
 		if (ready != 1)

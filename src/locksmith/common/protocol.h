@@ -9,12 +9,12 @@
 
 #include "protocol/locksmith_words.h"
 
-/* Write one line to standard output.  If the pipe is full, never block, so that the heartbeat goes
- * on: WAIT is dropped; other lines, and of HELD the last, are written when there is room.  Only WHO
- * waits for room. */
+/* Write one line to standard output.  Only WHO may block.  For the others, so that the heartbeat
+ * goes on, a full pipe means: WAIT is dropped; the rest, but of HELD only the last, are kept and
+ * written later. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* At the end: waits until all lines are written, or the reader has gone. */
+/* At the end: wait until all kept lines but HELD are written, or the reader has gone. */
 void protocol_end(void);
 
 /* Write "WAIT who" if who differs from the last one. */
@@ -30,8 +30,8 @@ void protocol_pump(void);
  * and semlock would not be heard: reports it and exits.  The lock expires. */
 void protocol_poll_failed(void);
 
-/* True after START: the command runs, and the lock is to be renewed.  Before, semlock may stand
- * still, and nothing is held for it beyond one lease. */
+/* True after START: the command runs, and the lock is to be renewed.  Before START, semlock may be
+ * stopped, and the lock is not held for it beyond one lease. */
 bool protocol_started(void);
 
 /* The PID in START, of the process to name as the holder; 0: none yet. */

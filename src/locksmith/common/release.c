@@ -23,8 +23,8 @@ static int lapses_by_itself(const struct turn *turn, const struct error *reason,
 
 int release_lock(struct turn *turn, struct error *error)
 {
-	/* Not only to the deadline: nobody need have entered since, and what is left of the lock
-	 * may be in the way. */
+	/* Do not stop at the deadline: perhaps nobody has entered since, and what is left of the
+	 * lock may be in the way. */
 	int64_t give_up = clock_boottime() + later(LEAST, earlier(turn->lease, MOST));
 
 	turn->unsure = false;

@@ -7,11 +7,12 @@
 
 #include "locksmith/common/engine.h"
 
-/* Release the lock; try for a lease, but 10 to 30 seconds.  Returns 0, or -1 with ERROR filled:
- * ERROR_LOST: it was lost before; else it lapses by itself. */
+/* Release the lock.  Try for the length of the lease, but 10 s at least and 30 s at most.  Returns
+ * 0, or -1 with ERROR filled.  ERROR_LOST: the lock was lost before; any other kind: it lapses by
+ * itself. */
 int release_lock(struct turn *turn, struct error *error);
 
-/* Remove what a wait or a lost lock may have left, so that nobody waits until that lapses.  One
+/* Remove what a wait or a lost lock may have left, so that nobody waits for it to lapse.  One
  * try. */
 void release_rest(struct turn *turn);
 

@@ -22,8 +22,8 @@ static int64_t moment(const struct turn *turn, enum lease_part part)
 	return lease_moment(turn->deadline, turn->lease, part);
 }
 
-/* Once the lease has changed since OK, each line says its length, because a line is dropped when
- * the pipe is full. */
+/* Once the lease's length has changed since OK, each HELD says it, because an earlier HELD may have
+ * been dropped when the pipe was full. */
 static void say_held(const struct turn *turn, bool changed)
 {
 	char lease[32] = "";
@@ -33,8 +33,8 @@ static void say_held(const struct turn *turn, bool changed)
 	say(SAYS_HELD " " FIELD_DEADLINE "%" PRId64 "%s", turn->deadline, lease);
 }
 
-/* When to renew after a renewal that took TOOK: the next one may take SLOWER times as long, and is
- * done before TERM all the same. */
+/* When to renew after a renewal that took TOOK: early enough that the next one is done before TERM
+ * even if it takes SLOWER times as long. */
 static int64_t next_after(const struct turn *turn, int64_t took)
 {
 	int64_t latest = moment(turn, LEASE_TERM) - SLOWER * took;
@@ -43,8 +43,8 @@ static int64_t next_after(const struct turn *turn, int64_t took)
 	    earlier(moment(turn, engine.beat), latest));
 }
 
-/* A server that refuses may stop doing so; but semlock ends the command before the last try, and
- * would only know that the lease was not renewed. */
+/* Report the refusal now, although a later try may succeed: semlock ends the command before the
+ * last try, and would otherwise know only that the lease was not renewed. */
 static void note_refusal(const struct error *error)
 {
 	static char noted[sizeof error->text];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* locksmith/common/renewal.h - the life of a lock that is held: OK, START, HELD after each renewal,
- * until semlock releases it or it is lost.  protocol/lease_schedule.h says when. */
+ * until semlock releases it or it is lost.  protocol/lease_schedule.h has the timetable. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 #define SEMLOCK_LOCKSMITH_COMMON_RENEWAL_H
 

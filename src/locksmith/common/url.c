@@ -14,8 +14,8 @@
 /* The characters of a host name, which goes unquoted into another URL. */
 #define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
-/* Copy length bytes of text into out, %XX decoded.  Returns -1 if it does not fit or is no
- * printable text. */
+/* Copy LENGTH bytes of TEXT into OUT (SIZE bytes), with %XX decoded.  Returns -1 if they do not
+ * fit, or are no printable text. */
 static int decode(const char *text, size_t length, char *out, size_t size)
 {
 	size_t used = 0;
@@ -61,7 +61,7 @@ static bool is_port(const char *text)
 	return digits > 0 && digits <= 5 && text[digits + 1] == '\0' && port >= 1 && port <= 65535;
 }
 
-/* "[v6]" at the beginning of text: its length, or 0. */
+/* Return the length of "[v6]" at the beginning of TEXT, or 0. */
 static size_t in_brackets(const char *text)
 {
 	const char *end = strchr(text, ']');
@@ -75,7 +75,7 @@ static size_t in_brackets(const char *text)
 	return inet_pton(AF_INET6, address, &binary) == 1 ? (size_t)(end - text) + 1 : 0;
 }
 
-/* libcurl would take a wrong host for another one: a colon without a port means port 80. */
+/* Refuse what libcurl would take for another host: to it, a colon without a port means port 80. */
 static int check_host(const char *host, struct error *error)
 {
 	size_t name = host[0] == '[' ? in_brackets(host) : strspn(host, HOST_CHARS);

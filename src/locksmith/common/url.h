@@ -18,9 +18,9 @@ struct url {
 	char path[512]; /* percent-decoded, without the slash after the host */
 };
 
-/* Parse TEXT into URL.  PASSWORD is how the user gives one instead ("set ..."), for the message.
- * Returns 0, or -1 with ERROR filled (ERROR_USAGE): no host, no port behind a colon, no path, a
- * password in it, control characters, wildcards, or something too long. */
+/* Parse TEXT into URL.  PASSWORD says how to give a password instead ("set ..."), for the error
+ * message.  Returns 0, or -1 with ERROR filled (ERROR_USAGE): no host, no port after a colon, no
+ * path, a password in it, control characters, wildcards, or something too long. */
 int url_parse(const char *text, const char *password, struct url *url, struct error *error);
 
 /* Put HOST without its port into NAME (SIZE bytes). */

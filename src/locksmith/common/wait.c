@@ -7,7 +7,7 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/common/wait.h"
 
-#define AWAY_PAUSE SECOND /* before the next look at an absent server, unless the engine says */
+#define AWAY_PAUSE SECOND /* before the next look at an absent server, unless turn->at is set */
 #define LATE_PAUSE (SECOND / 20)
 #define LATE_RENEWAL (10 * SECOND)
 
@@ -42,10 +42,10 @@ static enum look enter(struct turn *turn, struct error *error)
 
 /* ---- the end of a wait ---- */
 
-/* Does the wait end with this answer?  BUSY counts only of a look that began when the time was
- * over, or the lock could have become free since.  With a time to wait, an absent server is waited
- * for like a lock.  Without one, a mistyped name would be waited for forever; but a server that was
- * reached is no such name. */
+/* Does the wait end with this answer?  BUSY ends it only if the look began when the time was over:
+ * otherwise the lock may have become free since.  With --wait=SECS, wait for an absent server as
+ * for a lock.  Without it, a mistyped host name would be waited for forever, so wait only if the
+ * server was REACHED. */
 static bool is_final(const struct turn *turn, enum look look, const struct error *error,
     bool reached)
 {
@@ -65,7 +65,7 @@ static bool is_final(const struct turn *turn, enum look look, const struct error
 	}
 }
 
-/* The time was over before any look had an answer. */
+/* The time is over, and the last look found the lock neither ours nor busy. */
 static enum look give_up(struct turn *turn, const struct error *error)
 {
 	if (error->kind != ERROR_NONE)

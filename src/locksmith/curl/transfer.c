@@ -12,14 +12,13 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/curl/transfer.h"
 
-/* While an answer is waited for: the time between two turns of the loop, shortly after an event and
- * at most, in ms.  Of hundreds of waiters at a slow server, turns of 20 ms each would keep a
+/* While we wait for an answer: the time between two turns of the loop, in ms, shortly after an
+ * event, and at most.  With hundreds of waiters at a slow server, turns of 20 ms would keep a
  * processor busy, perhaps the server's. */
 #define FIRST_TURN_MS 20
 #define LONGEST_TURN_MS 500
 
-/* A process that has the processor when it needs it is not later than this at the end of a turn, on
- * average. */
+/* A process that gets the processor when it needs it ends a turn at most this late, on average. */
 #define LATE (80 * MILLISECOND)
 
 static CURLM *multi;
@@ -35,7 +34,7 @@ int transfer_open(struct transfer *transfer)
 	curl_easy_setopt(transfer->easy, CURLOPT_PRIVATE, transfer);
 	curl_easy_setopt(transfer->easy, CURLOPT_ERRORBUFFER, transfer->error);
 	curl_easy_setopt(transfer->easy, CURLOPT_NOSIGNAL, 1L);
-	/* Otherwise the end of a transfer waits for the resolver, while the lease is due. */
+	/* Otherwise ending a transfer waits for the resolver, while a renewal is due. */
 	curl_easy_setopt(transfer->easy, CURLOPT_QUICK_EXIT, 1L);
 	/* No proxy: it could answer in the server's place. */
 	curl_easy_setopt(transfer->easy, CURLOPT_PROXY, "");
@@ -64,7 +63,7 @@ void transfer_note_hang_up(struct transfer *transfer)
 	curl_easy_setopt(transfer->easy, CURLOPT_CLOSESOCKETDATA, transfer);
 }
 
-/* What may help, behind the words of libcurl and of its TLS library. */
+/* Advice to append to the message of libcurl or its TLS library. */
 static const char *advice(const struct transfer *transfer)
 {
 	long verified = 0; /* OpenSSL's reason, or 0 */
@@ -124,8 +123,9 @@ static bool either(const bool *flag, const bool *other)
 }
 
 /* One turn of the loop: drive all transfers, then wait for an event, for LONGEST ms at most:
- * libcurl 7.88 can keep what it has read of an answer over HTTP/2 until it is called again, and no
- * descriptor tells of that.  What it keeps came with an event, so turns may be longer later. */
+ * libcurl 7.88 can hold back what it has read of an HTTP/2 answer until it is called again, and no
+ * descriptor shows that.  What it holds back came with an event, so turns may be longer when the
+ * last event is longer ago. */
 static void turn(int64_t until, int longest, const bool *flag, const bool *other)
 {
 	struct curl_waitfd also[2];
@@ -165,7 +165,7 @@ void transfer_start(struct transfer *transfer)
 	curl_multi_add_handle(multi, transfer->easy);
 }
 
-/* The longest time in ms for the next turn, that long after the last event. */
+/* The longest time for the next turn in ms, if the last event was SINCE ns ago. */
 static int answer_turn(int64_t since)
 {
 	int64_t ms = since / 4 / MILLISECOND;

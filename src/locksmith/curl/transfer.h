@@ -14,8 +14,8 @@ struct transfer {
 	CURLcode result;
 	bool cut_off;        /* at its end the connection was closed, or there was none */
 	bool starved;        /* this process had too little processor time to hear of an answer */
-	bool connected;      /* it was cut short on a connection */
-	bool late;           /* the same, or perhaps so: STARVED */
+	bool connected;      /* transfer_cut() ended it on a connection */
+	bool late;           /* CONNECTED, or perhaps so: STARVED */
 	bool server_hung_up; /* after transfer_note_hang_up: the server has closed the connection */
 	char error[CURL_ERROR_SIZE]; /* libcurl's message for the result */
 };
@@ -29,30 +29,29 @@ int transfer_open(struct transfer *transfer);
  * an answer may be there that it could not read.  Returns at the moment UNTIL in any case. */
 void transfer_drive(struct transfer *transfer, int64_t limit, int64_t until, const bool *abort);
 
-/* End TRANSFER, if it runs still: TRANSFER->error says what did not come in time. */
+/* End TRANSFER if it still runs; then TRANSFER->error says that no answer came in time. */
 void transfer_cut(struct transfer *transfer);
 
-/* Run TRANSFER to its end, but not beyond the moment until, nor after a background transfer has
- * set *abort (NULL: none can).  Returns its result; CURLE_OPERATION_TIMEDOUT when it was cut short,
- * and the connection is closed then. */
+/* Run TRANSFER to its end, but not beyond the moment UNTIL, nor after a background transfer has set
+ * *ABORT (NULL: none can).  Returns its result, or CURLE_OPERATION_TIMEDOUT if it was cut short;
+ * then the connection is closed. */
 CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abort);
 
-/* From now on transfer.server_hung_up is noted.  TRANSFER stays where it is until the end of the
- * program. */
+/* From now on, note in TRANSFER->server_hung_up whether the server closed the connection.  TRANSFER
+ * must stay at its address until the program ends. */
 void transfer_note_hang_up(struct transfer *transfer);
 
 /* Start TRANSFER in the background; the other calls drive it. */
 void transfer_start(struct transfer *transfer);
 
-/* End a background transfer, and free the handle; nothing happens to a handle that was never
- * opened. */
+/* End a background transfer, and free the handle; do nothing if it was never opened. */
 void transfer_close(struct transfer *transfer);
 
-/* Wait until that moment, until protocol_released(), or until a background transfer has set *flag
- * or other, each of which may be NULL. */
+/* Wait until the moment UNTIL, until protocol_released(), or until a background transfer has set
+ * *FLAG or *OTHER; both pointers may be NULL. */
 void transfer_wait(int64_t until, const bool *flag, const bool *other);
 
-/* Wait until that moment, also after protocol_released(). */
+/* Wait until the moment UNTIL, even after protocol_released(). */
 void transfer_pause(int64_t until);
 
 #endif

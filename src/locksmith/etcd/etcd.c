@@ -11,14 +11,14 @@
 #include "locksmith/etcd/etcd_wait.h"
 
 #define LEAST_ENDPOINT_TIMEOUT (300 * MILLISECOND)
-/* with a long lease, too, go on soon to the next endpoint */
+/* even with a long lease, go on soon to the next endpoint */
 #define MOST_ENDPOINT_TIMEOUT (5 * SECOND)
 /* before the first answer there is no lease that could end */
 #define FIRST_TIMEOUT (5 * SECOND / 2)
 #define FIRST_ANSWER (10 * SECOND)
 #define MOST_PATIENCE (30 * SECOND)
 #define PAUSE (SECOND / 5)
-#define LONG_LEASE (60 * SECOND) /* more are revoked at the release */
+#define LONG_LEASE (60 * SECOND) /* longer ones are revoked at the release */
 #define LONGEST_URL 6000
 
 /* Copy the hosts of LIST, "http://a:1,http://b:1", into HOSTS.  Returns -1: no room, a path, or
@@ -83,11 +83,11 @@ static enum renewed lost(struct error *error, const char *reason)
 }
 
 static struct {
-	/* until then a short command needs no renewal, even after a third of the lease, */
+	/* no renewal before then, even after a third of the lease: the command may be short */
 	int64_t short_until;
-	int64_t watch_at;     /* nor a watch; later, when the next watch may begin */
+	int64_t watch_at;     /* no watch before then: at first the same, later a pause */
 	int64_t slow_at;      /* if the watch has no answer by then, the server is slow; or NEVER */
-	int64_t pause;        /* between two watches: longer after each that was soon dropped */
+	int64_t pause;        /* between two watches: longer after each that was soon cancelled */
 	struct error refusal; /* why the renewals since the last successful one failed */
 	bool prolonged;       /* semlock was told that its lease is only kept alive */
 } holding;
@@ -154,8 +154,8 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 	return RENEW_AGAIN;
 }
 
-/* The watch has no answer yet, which shows earlier than a renewal that the server has become slow:
- * renew at once.  Returns the moment to wait for. */
+/* If the watch has no answer by holding.slow_at, the server has become slow, which a renewal would
+ * show only later: renew at once.  Returns the moment to wait for. */
 static int64_t look_for_slowness(struct etcd_lock *lock, struct turn *turn, int64_t until)
 {
 	if (lock->watch.heard)
@@ -190,7 +190,7 @@ static void rest(struct turn *turn, int64_t until)
 			etcd_rpc_rotate(&lock->rpc);
 		etcd_watch_stop(watch);
 		/* The server has dropped the watch, usually because lock->seen is compacted: look
-		 * at the key to get a later revision.  No renewal waits for the answer. */
+		 * at the key to get a later revision.  Give the look up before a renewal is due. */
 		if (cancelled &&
 		    etcd_key_look(lock, lock->revision, earlier(now + lock->ttl / 6, until)) ==
 			ETCD_OK &&
@@ -242,7 +242,7 @@ static enum freed release(struct turn *turn, int64_t until, struct error *error)
 	}
 }
 
-/* How long an endpoint may take to answer before the next one, or the same, is asked. */
+/* How long an endpoint may take to answer before the next one, or the same one again, is asked. */
 static void set_timeouts(struct etcd_timeouts *timeouts, const struct etcd_lock *lock)
 {
 	const struct options *options = lock->options;
@@ -307,7 +307,7 @@ static void begin_to_hold(struct etcd_lock *lock, struct turn *turn)
 	lock->rpc.patience = earlier(lock->rpc.patience, lock->rpc.timeouts.most);
 	lock->rpc.abort = &lock->watch.deleted;
 	holding.watch_at = clock_boottime() + PAUSE;
-	/* if that is late, the common part renews it at once */
+	/* if the lock came late, the common part renews it at once */
 	if (clock_boottime() < lease_moment(turn->deadline, turn->lease, LEASE_ENTER))
 		holding.short_until = holding.watch_at;
 	holding.slow_at = NEVER;
@@ -360,7 +360,7 @@ static enum look who(struct turn *turn, struct error *error)
 		char text[600];
 
 		busy = true;
-		/* a slot's number belongs to a key, unless another program put it there */
+		/* skip a slot's number: its holder has a key, unless another program put it */
 		if (etcd_queue_is_number(&lock->queue, &key) && etcd_queue_holds(&key, false))
 			continue;
 		etcd_queue_describe(&key, text, sizeof text);

@@ -39,8 +39,8 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 		    "the server granted no lease");
 	}
 	lease->ttl = seconds * SECOND;
-	/* if a reply was lost, the request was repeated and any of them may have made the lease:
-	 * count from the first */
+	/* if a reply was lost, the request was repeated, and any of the requests may have made the
+	 * lease: count from the first */
 	lease->end = sent + lease->ttl;
 	return ETCD_OK;
 }
@@ -56,9 +56,9 @@ static int64_t long_ttl(const struct etcd_lock *lock)
 	return earlier(LONGER * lock->ttl, LONGEST_SECONDS * SECOND);
 }
 
-/* Get a lease that may hold the lock, and ends no earlier than the one that holds it: if the answer
- * to the put is lost, the key may be under either.  On a slow server it is long, unless the user
- * has set its length. */
+/* Get a lease that may hold the lock.  It ends no earlier than the one that holds it now: if the
+ * answer to the put is lost, the key may be under either.  On a slow server the new lease is long,
+ * unless the user has set its length. */
 static enum etcd_reply get_own_lease(struct etcd_lock *lock, struct etcd_lease *lease,
     int64_t until)
 {
@@ -207,7 +207,7 @@ static void note_queued(struct etcd_lock *lock)
 		etcd_queue_place(&lock->queue, inner.at != NULL ? inner : answer, &lock->place);
 }
 
-/* The put was not carried out because the key exists: an earlier request made it, and its reply was
+/* The put was not carried out.  If our key exists, an earlier request made it, and its reply was
  * lost. */
 static void note_found(struct etcd_lock *lock)
 {
@@ -267,10 +267,10 @@ enum put_result {
 	PUT_DONE,
 	PUT_GONE,    /* the key no longer exists */
 	PUT_BLOCKED, /* when entering: it is not our turn */
-	PUT_BEHIND   /* an earlier request has put the key as the holder's; lock->put is when */
+	PUT_BEHIND   /* an earlier request has put the key as the holder's, at lock->put */
 };
 
-/* Our key is to be the holder's, with that slot; -1: none. */
+/* Prepare our key to become the holder's, with SLOT; -1: none. */
 static void take_slot(struct etcd_lock *lock, int slot)
 {
 	lock->slot = slot;
@@ -295,16 +295,16 @@ static enum put_result put_result(struct etcd_lock *lock, int64_t lease)
 	lock->put = key.put;
 	if (lock->token == 0 && !etcd_queue_holds(&key, false))
 		return PUT_BLOCKED;
-	/* that of an earlier request, if we have looked at our place since */
+	/* use the earlier request's slot: a look since may have found another one */
 	if (lock->token == 0 && lock->slot >= 0)
 		take_slot(lock, etcd_queue_slot(&key));
 	/* this request was carried out before, and its answer was lost */
 	return key.lease == lease ? PUT_DONE : PUT_BEHIND;
 }
 
-/* Put our key, if it still exists, and its slot's number under LEASE.  The request is begun, and
- * may have conditions of its own, for entering.  They were met if an earlier request has made our
- * key the holder's. */
+/* Put our key, if it still exists, and its slot's number under LEASE.  REQUEST is begun, and may
+ * have more conditions, for entering.  A repeated request omits those: they were met if an earlier
+ * request has made our key the holder's. */
 static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *request,
     struct etcd_lease lease, int64_t until)
 {
@@ -337,7 +337,7 @@ static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *re
 	return ETCD_OK;
 }
 
-/* Get a lease that was never renewed, with half of its time left: that saves the holder a
+/* Get a lease that was never renewed, with at least half of the ttl left: that saves the holder a
  * renewal. */
 static enum etcd_reply lease_to_enter(struct etcd_lock *lock, struct etcd_lease *lease,
     int64_t until)
@@ -421,7 +421,7 @@ static enum etcd_reply find_lease(struct etcd_lock *lock, int64_t until)
 }
 
 /* A renewal whose answer was lost may still be carried out at any moment: keep its lease alive,
- * too, unless the lease has ended, and the renewal with it. */
+ * too.  If that lease has ended, the renewal cannot be carried out any more. */
 static enum etcd_reply keep_next(struct etcd_lock *lock, int64_t until)
 {
 	enum etcd_reply reply = keep_lease(lock, &lock->next, until);

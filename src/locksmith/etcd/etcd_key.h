@@ -4,17 +4,16 @@
  *   NAME/<lease id>            our place in the queue; value: mode, pid, host (etcdctl's are empty)
  *   NAME/#shared/<lease id>    the same of a shared lock,
  *   NAME/#slots/<lease id>     and with slots (etcd_queue.h)
- *   NAME/#slots#/<n>           the number of a slot that is held, under the lease of its holder's
- * key
+ *   NAME/#slots#/<n>           the number of a slot that is held, under its holder's lease
  *
- * The queue is in the order of creation, which etcd makes, and which a key keeps when it is put
- * again.
+ * The queue is in the order of the keys' create_revision, which etcd sets, and which a key keeps
+ * when it is put again.
  *
  * A waiter renews the lease of its key.  If the leader of an etcd before 3.5.13 is stopped and
  * continued, it forgets renewals and may end such a lease early: the waiter loses its place.  A
  * holder would not know in time that its lease has ended.  So its key is under a lease that was
  * never renewed, which cannot end early.  To hold the lock for longer, the holder puts the key
- * under another one:
+ * under a new lease:
  *
  *   holder H                                  waiter W
  *   a new lease is granted, asked for at t
@@ -22,24 +21,26 @@
  *     if it is there still
  *   HELD, deadline = t + ttl                  the key goes, not before t + ttl: W enters
  *
- * To enter is such a put as well, of a key with nothing before it; the lease of the waiter will do
- * if it was never renewed.  The revision of the put is the fencing token: a key that was made early
- * may be held late.  A crash of all clients leaves keys that go one ttl after the last renewal.
+ * To enter, a client makes such a put as well, if nothing is before its key; the waiter's lease
+ * will do if it was never renewed.  The revision of that put is the fencing token, because a key
+ * that was made early may enter late.  If all clients crash, their keys go one ttl after the last
+ * renewal.
  *
- * A server that is so busy that many of its answers take a good part of a lease loses the places of
- * waiters, which come back, and are the more work for it.  There a waiter has a lease of four times
- * the time for its place.  So has a holder, unless the user has said how long its lease is to be;
- * but none that ends before the one that its key is under, as an answer may be lost that says which
- * of the two it is: when the server is quick again, the leases get shorter by and by.
+ * On a server so busy that many answers take a good part of a lease, waiters lose their places,
+ * come back, and make even more work.  So, on a slow server, a waiter gets a lease of four times
+ * the length for its place.  So does a holder, unless the user gave --ttl.  A holder's new lease
+ * never ends before the one that its key is under, because the answer that says which of the two
+ * the key is under may be lost: so when the server is quick again, the leases get shorter only
+ * gradually.
  *
- * A member of the cluster that stood still may carry a put out late, behind a newer one, and would
- * take the key back to an older lease.  So each put has the condition that the key was last put at
- * the revision that we know: of those that are sent with one revision, a single one is carried out.
- * A put that is not carried out reads the key.  If that shows an earlier one of ours, whose answer
- * was lost, the put is sent again with the revision found, unless it is this very one.  A renewal
- * whose answer was lost is sent again under its own lease, so the key can come under one lease
- * besides its present one, and no more; and where leases are kept alive, both are.
- * tests/models/lease.py has these steps. */
+ * A member of the cluster that was stopped may carry out a put late, after a newer one, and so
+ * would take the key back to an older lease.  So each put has the condition that the key was last
+ * put at the revision that we know: of all puts that are sent with one revision, a single one is
+ * carried out.  A put that is not carried out reads the key instead.  If the key shows an earlier
+ * put of ours, whose answer was lost, we send the put again with the revision found, unless the
+ * earlier put was this very one.  A renewal whose answer was lost is sent again with the same
+ * lease, so the key can come under one lease besides its present one, and no more; when leases are
+ * kept alive (etcd_key_prolong()), both are.  tests/models/lease.py has these steps. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 
@@ -63,7 +64,7 @@ struct etcd_lock {
 	struct etcd_watch watch;
 	int64_t ttl;             /* of a lease that holds the lock, if the server is not slow */
 	struct etcd_lease lease; /* of our key */
-	/* the lease to put our key under; if the answer was lost, it may be there already */
+	/* the lease to put our key under; if the answer was lost, it may be under it already */
 	struct etcd_lease next;
 	bool unsure;      /* an answer was lost: our key may be under NEXT, now or later */
 	int64_t revision; /* our key's create_revision: our place in the queue */
@@ -86,20 +87,20 @@ enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until);
 
 /* Put our key at the end of the queue, and look at its place; if the lock is free, put it as the
  * holder's, and set lock->token.  With unless_newer >= 0, only if no key of the lock was made after
- * that revision; *made is false if one was. */
+ * that revision; if one was, *made becomes false. */
 enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until,
     bool *made);
 
-/* Look at the place in the queue of our key, which was made at revision; INT64_MAX: of a new
+/* Look at the place in the queue of our key, which was made at REVISION; INT64_MAX: of a new
  * key. */
 enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t until);
 
-/* Put our key as the holder's; with slots, take number place.slot.  If lock->place is blocked, only
- * if nothing is before our key any more.  lock->token stays 0 if something is, or if another holder
- * has that number; then lock->place is new.  GONE: our key no longer exists. */
+/* Put our key as the holder's; with slots, take number place.slot.  If lock->place is blocked, put
+ * it only if nothing is before our key any more.  If something is, or if another holder has that
+ * number, lock->token stays 0, and lock->place is filled anew.  GONE: our key no longer exists. */
 enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until);
 
-/* Put the holder's key under another lease: that of the last renewal, if its answer was lost.
+/* Put the holder's key under a new lease, or under that of the last renewal if its answer was lost.
  * GONE: the key no longer exists. */
 enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until);
 

@@ -36,7 +36,7 @@ void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct op
 	if (options->mode == LEASE_SHARED) {
 		fill_span(&queue->peers, name, "#shared/");
 	} else if (options->mode == LEASE_SLOTS) {
-		/* The numbers come right before the keys. */
+		/* One range for both: the numbers sort right before the keys. */
 		strcpy(queue->peers.first, queue->numbers.first);
 		strcpy(queue->peers.end, queue->slots.end);
 	} else {
@@ -85,8 +85,8 @@ void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out
 {
 	bool exclusive = queue->options->mode == LEASE_EXCLUSIVE;
 
-	/* An exclusive lock has no peers: nothing is below them, and our own key is among the
-	 * others. */
+	/* An exclusive lock has no peers: no key is below them, and our own is among those
+	 * above. */
 	if (!exclusive)
 		require_none(request, queue->all.first, queue->peers.first);
 	if (exclusive && revision != INT64_MAX)
@@ -108,7 +108,7 @@ static bool begins_with(struct protobuf text, const char *word)
 	return length_of(text) >= length && memcmp(text.at, word, length) == 0;
 }
 
-/* If another program's key is not a string, or too long, watch all keys of its range. */
+/* Watch KEY; if it is another program's, and no string or too long, watch all of RANGE. */
 static void watch_key(struct etcd_place *place, const struct etcd_key *key,
     const struct etcd_span *range)
 {
@@ -186,7 +186,7 @@ void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer,
 	}
 	if (!place->blocked)
 		return;
-	/* A number put by another program may be newer than our key. */
+	/* No key is before ours if only a newer number, put by another program, is in the way. */
 	if (etcd_wire_first(answer, OLDEST, &holder) || etcd_wire_first(answer, NUMBERS, &holder))
 		etcd_queue_describe(&holder, place->who, sizeof place->who);
 	else

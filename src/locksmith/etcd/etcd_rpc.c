@@ -38,8 +38,8 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 	rpc->away = rpc->away || mends;
 	if (!rpc->call.transfer.ended) {
 		rpc->connected = rpc->connected || rpc->call.transfer.connected;
-		/* A server whose connection queue is full is as silent as one that does not exist,
-		 * but a connection was made before. */
+		/* A server whose connection queue is full is as silent as one that does not exist:
+		 * an earlier connection shows that it exists. */
 		rpc->slow = rpc->slow || rpc->connected || rpc->call.transfer.late;
 	}
 	for (unsigned int i = 0; i < rpc->url->hosts && used < sizeof all; i++)
@@ -172,9 +172,9 @@ static bool was_ended(CURLcode result)
 	       result == CURLE_WEIRD_SERVER_REPLY;
 }
 
-/* Why the first connection ended, where libcurl's ERROR says little more than that.  With TLS
- * 1.3, a server checks a client's certificate after the handshake, and its alert may come after
- * the end. */
+/* Why the first connection ended, where libcurl's ERROR says little more than that.  With TLS 1.3,
+ * a server checks a client's certificate after the handshake, and the connection may end before we
+ * read its alert. */
 static const char *why_ended(const struct etcd_rpc *rpc, const char *error)
 {
 	if (strncmp(rpc->base[0], "http:", 5) == 0)
@@ -215,9 +215,9 @@ static void no_answer(struct etcd_rpc *rpc)
 		result != CURLE_SSL_CERTPROBLEM);
 }
 
-/* True for the first keepalive that etcd's grpc-proxy has ended when its request ended, before it
- * asked etcd.  From now on, keep the request open for a proxy; for etcd itself it is less work if
- * the request ends at once. */
+/* True for the first keepalive that etcd's grpc-proxy broke off, before it asked etcd, because the
+ * request had ended.  From now on, rpc->proxy keeps such requests open; for etcd itself it is less
+ * work if the request ends at once. */
 static bool found_proxy(struct etcd_rpc *rpc, const char *method)
 {
 	bool found = !rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 &&
@@ -246,7 +246,7 @@ static int64_t answer_limit(const struct etcd_rpc *rpc, int64_t time)
 	    rpc->url->hosts == 1 ? earlier(time / 2, MOST_ALONE) : 0);
 }
 
-/* Ask one endpoint, once. */
+/* Ask one endpoint; twice if it proves to be a proxy. */
 static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
     struct protobuf_out *request, int64_t until)
 {
@@ -357,11 +357,11 @@ static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 	rpc->token[0] = '\0';
 	reply = ask_all(rpc, ETCD_LOGIN, &request, until);
 	explicit_bzero(request.bytes, request.used);
-	/* Like etcdctl: a server without authentication needs no user until it is enabled. */
+	/* Like etcdctl, go on without a login while the server has authentication disabled. */
 	if (reply != ETCD_OK)
 		return meaning_of(&rpc->call) == NO_LOGINS ? ETCD_OK : reply;
 	protobuf_string(protobuf_bytes(rpc->answer, LOGIN_TOKEN, 0), rpc->token, sizeof rpc->token);
-	/* A header that this program makes must stay one line. */
+	/* The token becomes a header, which must stay one line. */
 	if (rpc->token[0] == '\0' || strlen(rpc->token) == sizeof rpc->token - 1 ||
 	    strpbrk(rpc->token, "\r\n") != NULL)
 		return error_plain(&rpc->error, ERROR_PERMISSION, "the login gave no token");

@@ -31,10 +31,10 @@ enum etcd_reply {
 	ETCD_FATAL = -1 /* another try would fail, too: error is filled */
 };
 
-/* How long an endpoint may take to answer, in nanoseconds.  A slow one gets more than usual:
- * breaking a request off and sending it again would make more work for it. */
+/* How long an endpoint may take to answer, in nanoseconds.  A slow endpoint gets more than usual:
+ * to break a request off and send it again would make more work for it. */
 struct etcd_timeouts {
-	int64_t first; /* until one has answered */
+	int64_t first; /* until an endpoint has answered */
 	int64_t usual;
 	int64_t most;        /* after slow answers */
 	int64_t most_silent; /* after missing answers, each of which doubles the time */
@@ -45,17 +45,17 @@ struct etcd_rpc {
 	char base[URL_HOSTS][300];
 	char failed[URL_HOSTS][200]; /* what failed at each endpoint in this call; "": nothing */
 	bool away;                   /* an endpoint may answer later */
-	/* one that was connected to, or may have been, is silent */
+	/* an endpoint that we connected to, or may have, is silent */
 	bool slow;
 	unsigned int current; /* the endpoint that is asked first */
 	struct grpc_call call;
 	char token[2000]; /* of the login; "": none */
 	struct login login;
 	struct etcd_timeouts timeouts;
-	int64_t patience; /* how long the next answer may take, if that is more; nanoseconds */
+	int64_t patience; /* how long the next answer may take, if more than the timeout; ns */
 	bool connected;   /* to an endpoint, at any time */
 	bool reached;     /* an endpoint has answered */
-	bool unsure; /* the last call was refused, but an earlier try may have been carried out */
+	bool unsure;      /* a try of the last call got no answer, but may have been carried out */
 	/* an endpoint is etcd's grpc-proxy: keep a keepalive's request open until its answer */
 	bool proxy;
 	const bool *abort;           /* set by a watch: break the call off; may be NULL */
@@ -64,21 +64,21 @@ struct etcd_rpc {
 	struct error error;
 };
 
-/* Prepare RPC, which is zeroed but for its timeouts and CONNECTED, and log in by that moment if a
- * user is named.  Returns ETCD_OK, or error is filled. */
+/* Prepare RPC, which is zeroed but for its timeouts and CONNECTED, and log in by the moment UNTIL
+ * if a user is named.  Returns ETCD_OK, or error is filled. */
 enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64_t until);
 
 /* Begin the request of the next call, and return it. */
 struct protobuf_out *etcd_rpc_begin(struct etcd_rpc *rpc);
 
 /* Call a method with the request that was begun; with ETCD_OK, rpc->answer is set.  Asks the
- * endpoints in turn, again and again, until that moment. */
+ * endpoints in turn, again and again, until the moment UNTIL. */
 enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t until);
 
 /* From now on the next endpoint is asked first. */
 void etcd_rpc_rotate(struct etcd_rpc *rpc);
 
-/* Close RPC's connection, and forget its password.  Copes with one that is not open. */
+/* Close RPC's connection, if it is open, and forget its password. */
 void etcd_rpc_close(struct etcd_rpc *rpc);
 
 /* Report a change of keys at once. */
@@ -92,8 +92,8 @@ struct etcd_watch {
 	unsigned int endpoint; /* that is asked */
 };
 
-/* Watch those keys since revision for deletions, and with puts for all changes.  Replaces an
- * earlier watch.  Without memory there is none, and etcd_watch_over() is true. */
+/* Watch KEYS from REVISION on: for deletions; if PUTS, also for puts.  Replaces an earlier watch.
+ * If out of memory, there is no watch, and etcd_watch_over() is true. */
 void etcd_watch_start(struct etcd_watch *watch, struct etcd_rpc *rpc, const struct etcd_span *keys,
     bool puts, int64_t revision);
 

@@ -12,7 +12,7 @@
 #define LATE_ANSWER (30 * SECOND)
 #define TRIES_NO_WAIT 5
 #define SHORT_LEASE (10 * SECOND)
-/* a stopped endpoint's watch is silent: find that out with a call */
+/* a stopped endpoint's watch is silent: find that out with a keepalive this often */
 #define MOST_SILENCE (10 * SECOND)
 
 static struct {
@@ -28,8 +28,8 @@ static int64_t answer_by(const struct etcd_lock *lock)
 	return earlier(clock_boottime() + time, lock->options->answer_by);
 }
 
-/* The same, but not beyond the end of our key's lease; a slow server's lease is long, and leaves
- * time for a late answer. */
+/* Like answer_by(), but not beyond the end of our key's lease; a slow server's lease is long, and
+ * leaves time for a late answer. */
 static int64_t answer_in_lease(const struct etcd_lock *lock)
 {
 	int64_t now = clock_boottime(), until = answer_by(lock);
@@ -40,8 +40,8 @@ static int64_t answer_in_lease(const struct etcd_lock *lock)
 	return earlier(until, earlier(lock->lease.end, lock->options->answer_by));
 }
 
-/* There is no key and no lease yet.  A server that was reached may take its time: every further
- * request would be one more that it has to answer before ours. */
+/* Like answer_by(), while there is no key and no lease yet.  The server may take its time: to
+ * repeat a request would only give it one more to answer before ours. */
 static int64_t first_answer_by(const struct etcd_lock *lock)
 {
 	return earlier(later(answer_by(lock), clock_boottime() + LATE_ANSWER),
@@ -63,7 +63,8 @@ static void watch_place(struct etcd_lock *lock)
 }
 
 /* How long a waiter pauses after a missing answer, or after losing its connection or its place.
- * All waiters of a server may fail at once: spread their tries, the more the slower it answers. */
+ * All waiters of a server may fail at once: spread their tries, and the more so the slower the
+ * server answers. */
 static int64_t pause_after_failure(const struct etcd_lock *lock)
 {
 	int64_t pause = SECOND / 5 + spread(lock->rpc.patience) / 4;
@@ -95,7 +96,8 @@ static enum etcd_reply begin(struct etcd_lock *lock)
 	return reply == ETCD_OK ? etcd_key_grant(lock, first_answer_by(lock)) : reply;
 }
 
-/* Our key has its place: exact, also if many begin at the same time. */
+/* For --queue-max.  Our key has its place, so the count is exact even if many begin at the same
+ * time. */
 static enum etcd_reply count_waiters(struct etcd_lock *lock, struct turn *turn)
 {
 	enum etcd_reply reply;
@@ -125,9 +127,9 @@ static enum etcd_reply join(struct etcd_lock *lock, struct turn *turn)
 	return reply == ETCD_OK && lock->place.blocked ? ETCD_BUSY : reply;
 }
 
-/* Renew the lease of our place.  If it has ended by our clock, the server or this machine is busy,
- * or was stopped.  The server may still have our place, because it ends leases late, and ends none
- * while it is stopped: only its answer tells. */
+/* Renew the lease of our place.  If the lease has ended by our clock, the server or this machine is
+ * busy, or was stopped.  The server may still have our place, because it ends leases late, and ends
+ * none while it is stopped: only its answer shows that. */
 static enum etcd_reply keep(struct etcd_lock *lock)
 {
 	bool late = clock_boottime() >= lock->lease.end;

@@ -13,8 +13,7 @@ struct etcd_span {
 	char first[ETCD_KEY], end[ETCD_KEY];
 };
 
-/* Where a request stands in a transaction: carried out if all conditions are met, or if one is
- * not. */
+/* When a transaction carries a request out: if all its conditions are met, or if one is not. */
 enum txn_branch { TXN_SUCCESS = 2, TXN_FAILURE = 3 };
 
 enum txn_order { TXN_BY_KEY = 0, TXN_OLDEST_FIRST = 1, TXN_NEWEST_FIRST = 2 };
@@ -24,15 +23,15 @@ struct etcd_wire_range {
 	/* from key up to, but without, end; end NULL or "": that key alone */
 	const char *key, *end;
 	unsigned int limit; /* at most this many; 0: all */
-	int64_t before;     /* made before that revision; 0 or INT64_MAX: at any */
+	int64_t before;     /* made before this revision; 0 or INT64_MAX: at any */
 	enum txn_order order;
 	bool keys_only; /* no values */
 };
 
 enum txn_result { TXN_EQUAL = 0, TXN_GREATER = 1, TXN_LESS = 2 };
 
-/* The condition that the revision at which each key from KEY up to, but without, END was made
- * compares so with `revision`; a range without keys is one that was made at 0. */
+/* The condition that each key from KEY up to, but without, END was made at a revision that compares
+ * with REVISION as RESULT says.  An empty range counts as a key made at 0. */
 void etcd_wire_condition(struct protobuf_out *message, const char *key, const char *end,
     enum txn_result result, int64_t revision);
 

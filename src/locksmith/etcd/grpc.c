@@ -19,7 +19,7 @@ static struct {
 	const char *base; /* NULL: the place is free */
 } connections[CONNECTIONS];
 
-/* the last call that may open a connection, perhaps not yet */
+/* the last call that may open a connection; it may not have done so yet */
 static const struct grpc_call *opener;
 
 static bool has_connection(const char *base)
@@ -37,8 +37,8 @@ static void forget_socket(curl_socket_t socket)
 			connections[i].base = NULL;
 }
 
-/* libcurl 7.88 does not report that it closes a socket that was never connected: forget a number
- * that is used again. */
+/* libcurl 7.88 does not report that it closes a socket that was never connected: if the socket's
+ * number is used again, forget the old entry. */
 static int note_socket(void *data, curl_socket_t socket, curlsocktype purpose)
 {
 	struct grpc_call *call = data;
@@ -62,7 +62,7 @@ static int close_socket(void *data, curl_socket_t socket)
 	return close(socket);
 }
 
-/* True if the header is the one with that name, which ends in ": "; then its value is copied. */
+/* If the header LINE begins with NAME, which ends in ": ", copy its value and return true. */
 static bool is_header(const char *line, size_t size, const char *name, char *value, size_t room)
 {
 	size_t length = strlen(name);
@@ -84,7 +84,7 @@ static int grpc_status(const char *text)
 	                                                                 : GRPC_UNKNOWN;
 }
 
-/* gRPC's status comes behind the messages, or with the headers if there are none. */
+/* gRPC's status comes after the messages, or with the headers if there are none. */
 static size_t receive_header(char *line, size_t one, size_t size, void *data)
 {
 	struct grpc_call *call = data;
@@ -140,7 +140,7 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 	}
 	while (protobuf_unwrap(&rest, &message))
 		call->hear(call->data, message);
-	/* The caller ends a watch at its first event: a stream without end is not etcd's. */
+	/* The caller ends a watch at its first event: a stream beyond the limit is not etcd's. */
 	call->heard += size;
 	refused =
 	    call->heard > call->received.limit || !protobuf_may_unwrap(rest, call->received.limit);
@@ -199,7 +199,7 @@ int grpc_open(struct grpc_call *call, size_t limit)
 	curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, note_socket);
 	curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, call);
 	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
-	/* All calls to a server share a connection, also with one that is being made. */
+	/* All calls to a server share a connection, even one that is still being made. */
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
 	/* A watch may be silent for hours: keepalives show that the connection is lost. */
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -233,10 +233,11 @@ void grpc_prepare(struct grpc_call *call, const char *base, const char *method, 
 	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTPHEADER, call->headers);
 }
 
-/* Without TLS, HTTP/2 is begun at once (PRIOR_KNOWLEDGE). libcurl 7.88 (Debian 12) begins it once
- * more on a connection that has it already, and the call fails.  So there a call that MAY_JOIN a
- * connection is made without; it may open none (note_socket), which would begin with HTTP/1.1, and
- * is made again if the connection has gone. */
+/* Without TLS, a call begins HTTP/2 at once (PRIOR_KNOWLEDGE).  libcurl 7.88 (Debian 12) begins it
+ * once more on a connection that uses it already, and the call fails.  So, with that libcurl, a
+ * call that MAY_JOIN a connection does without PRIOR_KNOWLEDGE.  It must not open a connection
+ * (note_socket), which would begin with HTTP/1.1; if the existing one has gone, grpc_run() makes
+ * the call again. */
 static void make_ready(struct grpc_call *call, bool may_join)
 {
 	bool tls = strncmp(call->base, "https:", 6) == 0;
@@ -278,14 +279,15 @@ void grpc_run(struct grpc_call *call, int64_t limit, int64_t until, const bool *
 	run_once(call, true, limit, until, abort);
 	if (call->too_late)
 		run_once(call, false, limit, until, abort);
-	/* libcurl would use a connection on which no answer comes for the next calls, too. */
+	/* Otherwise libcurl would make the next calls, too, on the connection on which no answer
+	 * comes. */
 	if (!call->transfer.ended && !(abort != NULL && *abort))
 		for (size_t i = 0; i < CONNECTIONS; i++)
 			if (connections[i].base == call->base)
 				shutdown(connections[i].socket, SHUT_RDWR);
 }
 
-/* receive() has refused the body of a server that speaks no gRPC. */
+/* Has receive() refused the body of a server that speaks no gRPC? */
 static bool refused_page(const struct grpc_call *call)
 {
 	const char *type = NULL;

@@ -28,8 +28,8 @@ struct grpc_call {
 	/* transfer.ended: the call is over; transfer.error: why there was no answer */
 	struct transfer transfer;
 	const char *base;
-	bool joins;    /* libcurl 7.88: the call needs a connection that is there, */
-	bool too_late; /* and there was none any more */
+	bool joins;    /* libcurl 7.88: the call must use an existing connection, */
+	bool too_late; /* but there was none any more */
 	/* the request stays open until there is a message; with hear, until grpc_close */
 	bool stream;
 	bool answered; /* that message has come */
@@ -45,13 +45,13 @@ struct grpc_call {
 	void *data;
 };
 
-/* Make a call that takes at most limit bytes.  Returns 0, or -1 (no memory). *call stays where it
- * is until grpc_close. */
+/* Prepare CALL, which receives at most LIMIT bytes.  Returns 0, or -1 (no memory).  CALL must stay
+ * at its address until grpc_close(). */
 int grpc_open(struct grpc_call *call, size_t limit);
 
-/* Set where to, and what: base is http://HOST:PORT, or https, and stays where it is until the end
- * of the program; method "/package.Service/Method"; token what the login gave, "" without one.  A
- * copy of the request is kept.  Set call->stream before. */
+/* Set what CALL sends, and where.  BASE is http[s]://HOST:PORT, and must stay at its address until
+ * the program ends; METHOD is "/package.Service/Method"; TOKEN is what the login gave, or "".
+ * Keeps a copy of REQUEST.  Set call->stream before. */
 void grpc_prepare(struct grpc_call *call, const char *base, const char *method, const char *token,
     struct protobuf_out *request);
 
@@ -60,7 +60,7 @@ void grpc_start(struct grpc_call *call);
 
 /* Make the prepared call, and return when its answer is there, after LIMIT ns (as transfer_drive()
  * counts them), at the moment UNTIL, or when *abort is set (NULL: never).  If no answer comes in
- * time, all connections to that base are ended, and all calls on them. */
+ * time, it ends all connections to call->base, and so all calls on them. */
 void grpc_run(struct grpc_call *call, int64_t limit, int64_t until, const bool *abort);
 
 /* HTTP's status of a call; 0: there was no answer. */

@@ -46,7 +46,7 @@ struct protobuf_field {
 	struct protobuf bytes; /* of a text or a message */
 };
 
-/* Take the next field off *message.  False at the end, and at bytes that are no field, with which
+/* Take the next field off *message.  Returns false at the end, and at bytes that are no field; then
  * message->at is not message->end. */
 bool protobuf_next(struct protobuf *message, struct protobuf_field *field);
 
@@ -56,18 +56,19 @@ bool protobuf_whole(struct protobuf message);
 /* The value of the field with that number; 0 if there is none. */
 int64_t protobuf_number(struct protobuf message, unsigned int number);
 
-/* The i-th of the texts or messages with that number, counted from 0; an empty one if there are not
- * so many. */
+/* The i-th of the texts or messages with that number, counted from 0; an empty one if there are
+ * fewer. */
 struct protobuf protobuf_bytes(struct protobuf message, unsigned int number, size_t i);
 
 /* Copy a text into out as a string, cut off to fit size. */
 void protobuf_string(struct protobuf text, char *out, size_t size);
 
-/* Take the first message that gRPC has sent off *received.  Returns false: the message is not
- * complete, or is compressed, although no call asks for compression. */
+/* Take the first of gRPC's messages off *received.  Returns false: the message is not complete, or
+ * is compressed, although no call asks for compression. */
 bool protobuf_unwrap(struct protobuf *received, struct protobuf *message);
 
-/* False: received begins with no message of at most limit bytes, whatever may come. */
+/* False if RECEIVED cannot be the beginning of a message of at most LIMIT bytes, whatever
+ * follows. */
 bool protobuf_may_unwrap(struct protobuf received, size_t limit);
 
 #endif

@@ -9,7 +9,7 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/ftp/dirlock.h"
 
-/* The server's times are whole seconds, that of the change and that of now. */
+/* The server's times, of the change and of now, are in whole seconds. */
 #define MARGIN_SECONDS 2
 #define MISSES_BEFORE_DOUBT 3
 #define MISSES_MOST 30
@@ -45,8 +45,9 @@ static enum reply remove_sign(struct dirlock *lock, const struct owner_sign *sig
 	return lock->remote.ops->rmdir(&lock->remote, dirlock_path(lock, sign->name, path));
 }
 
-/* Make a directory beside the lock, and remove it.  Unless NULL: *seconds becomes its time, which
- * is that of the server's clock.  Returns the first reply that is not DONE. */
+/* Make a directory beside the lock, and remove it.  Unless SECONDS is NULL, set *SECONDS to the
+ * directory's time, which is the present time by the server's clock.  Returns the first reply that
+ * is not DONE. */
 static enum reply probe_beside(struct dirlock *lock, int64_t *seconds)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -120,8 +121,8 @@ enum reply dirlock_give_back(struct dirlock *lock)
 {
 	enum reply reply = remove_sign(lock, &lock->mine);
 
-	/* Only if our sign was surely removed now: else the directory may be a new one of another
-	 * client. */
+	/* Only if we surely removed our sign just now: else the directory may be another client's
+	 * new one. */
 	if (reply == REPLY_DONE)
 		lock->remote.ops->rmdir(&lock->remote, lock->path);
 	lock->left = reply == REPLY_UNKNOWN;
@@ -131,8 +132,8 @@ enum reply dirlock_give_back(struct dirlock *lock)
 /* ---- with --no-wait: the age of a lock by the server's own clock.  Only if the lock seems to be
  * stale, its signs are watched from one heartbeat to the next ---- */
 
-/* The server's clock may have been set, or its times be cached: a sign that changes between one
- * heartbeat and the next has a living owner. */
+/* Do all signs stay as they are from one heartbeat to the next?  The server's clock may have been
+ * set, or its times be cached; but a sign that changes has a living owner. */
 static bool stand_still(struct dirlock *lock, unsigned int ttl)
 {
 	static struct listing before;
@@ -259,9 +260,9 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 	return lock_missed(lock, refusal);
 }
 
-/* For how many ns, rather too few, the directory whose time is STAMP has been empty, by the
- * server's clock; 0: it does not tell, or --stale is not given.  (A clock that was set forward
- * makes a directory look old: so only who gives --stale trusts it.) */
+/* For how many ns at least the directory last changed at STAMP has been empty, by the server's
+ * clock; 0: the server does not tell, or --stale is not given.  (A clock that was set forward makes
+ * a directory look old, so trust it only if the user gave --stale.) */
 static int64_t empty_already(struct dirlock *lock, int64_t stamp)
 {
 	const struct options *options = lock->options;
@@ -274,7 +275,7 @@ static int64_t empty_already(struct dirlock *lock, int64_t stamp)
 	return seconds < 0 ? 0 : earlier(seconds, LONGEST_SECONDS) * SECOND;
 }
 
-/* Say once what kind of lock it is that no lease ends. */
+/* Say once what kind of lock this is, which no lease ends. */
 static void tell_of_bare(struct dirlock *lock, int64_t now)
 {
 	char when[80] = "never removed (--stale=0)";
@@ -290,14 +291,14 @@ static void tell_of_bare(struct dirlock *lock, int64_t now)
 	    when);
 }
 
-/* A directory without a sign goes when it has been empty for --stale: dirlock.h says why not after
- * a lease. */
+/* Remove a directory without a sign when it has been empty for --stale: dirlock.h says why not
+ * after a lease. */
 static enum step bare_lock(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
 	int64_t now = clock_boottime(), stamp = 0;
 
-	/* By its time, a directory made anew is not taken for the one seen before. */
+	/* Its time tells a directory made anew from the one seen before. */
 	if (remote->ops->modified(remote, lock->path, &stamp) != REPLY_DONE)
 		stamp = 0;
 	dirlock_describe_bare(stamp, lock->who, sizeof lock->who);
@@ -305,7 +306,8 @@ static enum step bare_lock(struct dirlock *lock)
 		lock->empty_stamp = stamp;
 		lock->bare_told = false;
 		lock->seen.empty_since = now - empty_already(lock, stamp);
-		/* The look at the clock took time, in which it may have been made anew. */
+		/* To read the server's clock took time, in which the directory may have been made
+		 * anew. */
 		return lock->seen.empty_since == now ? STEP_WAIT : STEP_AGAIN;
 	}
 	if (lock->options->stale == 0 || now - lock->seen.empty_since <= lock->options->stale) {
@@ -418,8 +420,8 @@ static enum step attempt(struct dirlock *lock)
 	if (reply != REPLY_REFUSED)
 		/* A3: is it alone?  Also finds a sign whose reply was lost */
 		return alone(lock, began);
-	/* If the empty directory of our A1 is still there, the server takes no sign: leave none
-	 * behind.  If not, another client has removed it. */
+	/* If the empty directory of our A1 is still there, the server accepts no sign in it: remove
+	 * the directory.  If not, another client has removed it. */
 	memcpy(refusal, remote->text, sizeof refusal);
 	must_know(lock);
 	if (dirlock_may_be_removed(lock, began, clock_boottime()) ||
@@ -454,7 +456,8 @@ enum look dirlock_try(struct dirlock *lock, struct turn *turn, struct error *err
 {
 	enum step step;
 
-	/* Also when the time is over: a stale lock that was just removed is ours to take. */
+	/* Try again even when the time is over: a stale lock that we just removed is ours to
+	 * take. */
 	do
 		step = attempt(lock);
 	while (step == STEP_AGAIN && (!protocol_released() || turn->options->no_wait));

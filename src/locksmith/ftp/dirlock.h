@@ -15,7 +15,7 @@
  * A3 makes it safe: tests/models/ftp.py, which has these steps, tries every interleaving with and
  * without it.
  *
- * What a client leaves that is killed or cut off there:
+ * What a client leaves behind if it is killed or cut off:
  *   before A1, or A1 refused           nothing: the lock is as it was
  *   between A1 and A2                  a bare directory: busy until --stale
  *   between A2 and A3, or while it     its sign: free when the lease is over
@@ -24,10 +24,11 @@
  *   its own or a dead one's, and of
  *   the lock
  *
- * Semlock's clients could remove a bare directory at any time: A2 fails then, or A3 finds another
- * sign.  But it may be the lock of a plain client, which has no lease and holds while the directory
- * is there, and the server has nothing to tell the two apart: MKD is all that the plain one does,
- * and it must be all that decides for us, too.  ftp.py shows why the ways around it let two in:
+ * Semlock's clients could remove one another's bare directories at any time: the owner's A2 fails
+ * then, or its A3 finds another sign.  But a bare directory may be the lock of a plain client,
+ * which has no lease and holds the lock as long as the directory exists.  The server has nothing to
+ * tell the two apart: a plain client only does MKD, so MKD alone must decide for us, too.  ftp.py
+ * shows why each way around that lets two clients in:
  *   - an intent beside the lock, made before A1: its owner may die before A1, and then the
  *     directory is a plain client's
  *   - a directory with the sign in it, renamed to the lock's name: rename(2) replaces an empty
@@ -51,14 +52,14 @@ struct dirlock {
 	const char *base; /* the last part of path */
 	unsigned int ttl; /* seconds */
 	struct owner_sign mine;
-	int64_t sent; /* when the last confirmed sign of life was sent */
+	int64_t sent; /* when A2 was sent */
 	struct listing listing;
 	struct listing seen; /* the last complete one: the ages of the next are counted from it */
 	/* modification time, by the server, of the empty directory that we watch */
 	int64_t empty_stamp;
-	bool bare_told;       /* what an empty directory may be was said */
+	bool bare_told;       /* semlock was told what an empty directory may be */
 	char who[400];        /* the last known holder, for messages */
-	unsigned int misses;  /* how often in a row A1 was refused, and then nothing was there */
+	unsigned int misses;  /* how often in a row A1 was refused, but nothing was there */
 	unsigned int unseen;  /* how often in a row our sign was made but not listed */
 	unsigned int unknown; /* tries without an answer, in a row */
 	bool holds;           /* our sign is there */
@@ -70,13 +71,13 @@ struct dirlock {
 /* Put the absolute path of the entry NAME of the lock directory into PATH, and return it. */
 const char *dirlock_path(const struct dirlock *lock, const char *name, char path[DIRLOCK_PATH]);
 
-/* List the lock directory into lock->listing, and lock->seen if it is complete. */
+/* List the lock directory into lock->listing and, if the listing is complete, into lock->seen. */
 enum reply dirlock_look(struct dirlock *lock);
 
-/* The fields of a sign, as those of a WAIT line. */
+/* Put the fields of SIGN, as those of a WAIT line, into TEXT (SIZE bytes). */
 void dirlock_describe(const struct owner_sign *sign, char *text, size_t size);
 
-/* The same of a lock directory without a sign, last modified at STAMP, in seconds since 1970; 0:
+/* The same for a lock directory without a sign, last modified at STAMP, in seconds since 1970; 0:
  * not known. */
 void dirlock_describe_bare(int64_t stamp, char *text, size_t size);
 
@@ -84,7 +85,7 @@ void dirlock_describe_bare(int64_t stamp, char *text, size_t size);
 enum look dirlock_try(struct dirlock *lock, struct turn *turn, struct error *error);
 
 /* Remove the sign that a try has left and, if that was the last, the directory.  Returns the
- * server's reply; lock->left stays true if none came. */
+ * server's reply; lock->left is then true if none came. */
 enum reply dirlock_give_back(struct dirlock *lock);
 
 /* True if another client may have removed our directory, empty from SINCE to NOW, as stale: what is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* semlock-locksmith-ftp - the engine: which lock it is, what is asked of it, and how it is kept and
- * released. */
+/* semlock-locksmith-ftp - the engine: the path of the lock, the login, the heartbeat and the
+ * release. */
 #include <config.h>
 
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 static struct dirlock the_lock; /* too large for the stack */
 
-/* With ftp://, a path with a second slash at its beginning is absolute, another is relative to the
- * login directory.  With sftp:// all are absolute, and /~/ is the login directory. */
+/* With ftp://, a path with a second slash at its beginning is absolute; any other is relative to
+ * the login directory.  With sftp://, all paths are absolute, and /~/ is the login directory. */
 static int set_paths(struct dirlock *lock)
 {
 	const char *path = lock->options->url.path;
@@ -113,7 +113,8 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 
 	lock->remote.until = until;
 	next_sign(lock, &next);
-	/* The first request may have been done: waiters count from there. */
+	/* An earlier try, without a reply, may have been carried out: waiters count from the
+	 * first. */
 	if (lock->tried == 0)
 		lock->tried = clock_boottime();
 	dirlock_path(lock, lock->mine.name, from);
@@ -141,7 +142,8 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 	return RENEWED;
 }
 
-/* The server refuses to remove our sign: is it there?  FREE_GONE: no. */
+/* The server refused to remove our sign: is it there?  FREE_GONE: no; FREE_AGAIN: yes, or
+ * unknown. */
 static enum freed look_for_sign(struct dirlock *lock, struct error *error)
 {
 	enum reply reply = dirlock_look(lock);

@@ -173,7 +173,7 @@ static void ftp_settings(struct remote_dir *remote)
 	    explicit_tls ? "ftp" : remote->url->scheme, remote->user, remote->url->host[0]);
 	curl_easy_setopt(easy, CURLOPT_FTP_FILEMETHOD, (long)CURLFTPMETHOD_NOCWD);
 	/* PASV alone: if TLS fails on the data connection of EPSV, libcurl 7.88 goes on with PASV,
-	 * and takes each reply from then on for that to the next command. */
+	 * and from then on takes each reply for the reply to the next command. */
 	curl_easy_setopt(easy, CURLOPT_FTP_USE_EPSV, 0L);
 	/* ALL, never TRY: TRY goes on in clear text when the server says no. */
 	if (explicit_tls)

@@ -143,8 +143,8 @@ bool listing_holds(const struct listing *listing, const struct owner_sign *mine)
 
 /* ---- the text of a server ---- */
 
-/* The fields in front of the name: eight, drwxr-xr-x 2 user group 4096 Nov 20 21:10 name, or as DOS
- * has it three, 11-20-26 09:10PM <DIR> name. */
+/* How many fields precede the name: eight in "drwxr-xr-x 2 user group 4096 Nov 20 21:10 name";
+ * three in "11-20-26 09:10PM <DIR> name", as DOS has it; none in a bare name. */
 static int fields_of(const char *line)
 {
 	if (strchr("-dlbcps", line[0]) != NULL && strspn(line + 1, "rwxsStT-") >= 9)
@@ -187,7 +187,7 @@ static bool is_reply_line(const char *line)
 	       isdigit((unsigned char)line[2]) && (line[3] == '-' || line[3] == ' ');
 }
 
-/* After a new login its replies stand in front: only the last reply is the listing. */
+/* After a new login, its replies come first: only the last reply is the listing. */
 static const char *last_reply(const char *text)
 {
 	const char *start = text, *code = NULL;
@@ -211,7 +211,7 @@ void listing_of_stat(const char *reply, listing_name each, void *data)
 
 	reply = last_reply(reply);
 	while (next_line(&reply, line, sizeof line)) {
-		bool coded = is_reply_line(line); /* as RFC 2228 has it, also before an entry */
+		bool coded = is_reply_line(line); /* RFC 2228: entries may have a number, too */
 		const char *at = line + (coded ? 4 : 0);
 
 		at += strspn(at, " \t");

@@ -8,12 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- signs: by the name of an empty directory in it, a holder marks a lock directory as its own
- * ----
+/* ---- signs ----
+ *
+ * A holder marks a lock directory as its own by making an empty directory in it, with this name:
  *
  *   sl1.x.<ttl>.<beat>.<nonce>.<pid>.<host>
  *
- * All about the holder is in the name: no file is written, and renaming or removing exactly this
+ * The name says all about the holder: no file is written, and renaming or removing exactly this
  * name is a compare-and-swap. */
 
 #define SIGN_NAME 200 /* longest name, with its '\0' */
@@ -56,19 +57,20 @@ void listing_add(void *data, const char *name);
 
 bool listing_empty(const struct listing *listing);
 
-/* The sign of that name, or NULL; some servers do not keep upper and lower case apart. */
+/* The sign called NAME, or NULL; ignores case, as some servers do. */
 const struct owner_sign *listing_find(const struct listing *listing, const char *name);
 
-/* Fill since when each sign of LISTING, and its emptiness, has been unchanged; before: the
- * listing of the look before, now: the moment when LISTING had arrived.  By our own clock: a silent
- * owner is found without the clocks of the server and the owner. */
+/* Fill in since when each sign of LISTING has been unchanged, and since when LISTING has been
+ * empty.  BEFORE is the previous look's listing; NOW, by our own clock, is when LISTING had
+ * arrived: so a silent owner is found without the clocks of the server and the owner. */
 void listing_note_ages(struct listing *listing, const struct listing *before, int64_t now);
 
 /* The first sign that was unchanged for longer than its ttl when LISTING was requested, at the
- * moment asked; NULL if none. */
+ * moment ASKED; NULL if none. */
 const struct owner_sign *listing_silent(const struct listing *listing, int64_t asked);
 
-/* True if the owner of mine holds the lock: its sign is in the directory, and nothing else. */
+/* True if the owner of the sign MINE holds the lock: its sign is in the directory, and nothing
+ * else. */
 bool listing_holds(const struct listing *listing, const struct owner_sign *mine);
 
 /* ---- the text of a server ---- */
@@ -76,8 +78,8 @@ bool listing_holds(const struct listing *listing, const struct owner_sign *mine)
 /* Is called with DATA for each name. */
 typedef void (*listing_name)(void *data, const char *name);
 
-/* Call each with every name in the text of a reply to STAT: a first and a last line that begin
- * with the reply's number, and between them lines as of ls -l, or bare names. */
+/* Call EACH with every name in REPLY, the text of a reply to STAT: a first and a last line that
+ * begin with the reply's number, and between them lines as ls -l prints them, or bare names. */
 void listing_of_stat(const char *reply, listing_name each, void *data);
 
 /* The same for NLST: a name on each line, maybe with its directory before it. */

@@ -14,14 +14,14 @@
 /* No real reply is longer; the rest is dropped. */
 #define LONGEST_REPLY ((size_t)256 * 1024)
 #define LONGEST_PATH 1400
-/* Of libcurl's own limits, which count the time that this process waits for a processor: REQUEST
- * and remote->until come first. */
+/* One of libcurl's own limits, which also count the time that this process waits for a processor:
+ * it is long, so that REQUEST and remote->until come first. */
 #define CONNECT_SECONDS 60L
 #define REQUEST (10 * SECOND)
 #define LOGIN_DELAY (5 * SECOND)
 #define IDLE_SECONDS 100000L /* the server decides when a connection has been idle for too long */
 
-/* Append text to url (size bytes), every byte percent-encoded, so that libcurl changes none. */
+/* Append TEXT to URL (SIZE bytes), every byte percent-encoded, so that libcurl changes none. */
 static void append_encoded(char *url, size_t size, const char *text)
 {
 	size_t n = strlen(url);
@@ -135,8 +135,8 @@ static CURLcode run_request(struct remote_dir *remote)
 
 	transfer_start(transfer);
 	transfer_drive(transfer, REQUEST, remote->until, NULL);
-	/* Many servers answer to a wrong password after some seconds only.  With WAIT, semlock -n
-	 * goes on waiting for us. */
+	/* Many servers answer a wrong password only after some seconds.  With WAIT, semlock -n goes
+	 * on waiting for us. */
 	if (!transfer->ended && !remote->reached && remote->no_wait &&
 	    buffer_text(&remote->reply)[0] == '2') {
 		say_wait("note=for the server's answer to the login");
@@ -154,8 +154,8 @@ enum reply remote_dir_perform(struct remote_dir *remote, struct curl_slist *comm
 	buffer_clear(&remote->body);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, commands);
 	result = run_request(remote);
-	/* SFTP: libcurl reports the end of the server in the middle of a login as a refusal: try
-	 * again.  A server that hangs up after a refusal refuses again. */
+	/* SFTP: if the server ends in the middle of a login, libcurl reports a refusal: try again.
+	 * A server that hangs up after a real refusal refuses again. */
 	if (result == CURLE_LOGIN_DENIED && remote->transfer.server_hung_up)
 		result = run_request(remote);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, NULL);

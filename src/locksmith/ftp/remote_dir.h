@@ -16,7 +16,8 @@
 enum reply {
 	REPLY_DONE,
 	REPLY_REFUSED, /* the server did not do it; its words are in text */
-	/* the connection broke or was too slow: the request may be done, also later */
+	/* the connection broke or was too slow: the server may have done the request, or do it
+	 * later */
 	REPLY_UNKNOWN,
 	REPLY_FATAL /* no use in trying again: error is filled */
 };
@@ -32,18 +33,17 @@ struct remote_dir;
 /* All paths are absolute.  A request is given up after ten seconds. */
 struct remote_dir_ops {
 	const char *protocols; /* of libcurl */
-	const char *root;      /* the root directory in a URL, behind remote->base */
+	const char *root;      /* the root directory in a URL, after remote->base */
 	/* the first command, after which libcurl knows the login directory */
 	const char *login;
-	/* Give libcurl the settings of this protocol, and the URL without a path in
-	 * remote->base. */
+	/* Give libcurl the settings of this protocol, and fill remote->base. */
 	void (*settings)(struct remote_dir *remote);
 	/* What libcurl's result of a request means. */
 	enum reply (*verdict)(struct remote_dir *remote, CURLcode result);
 	enum reply (*mkdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rmdir)(struct remote_dir *remote, const char *path);
 	enum reply (*rename)(struct remote_dir *remote, const char *from, const char *to);
-	/* Call each for every entry.  DONE also when the directory is absent and the server calls
+	/* Call EACH for every entry.  DONE also when the directory is absent and the server calls
 	 * that empty. */
 	enum reply (
 	    *list)(struct remote_dir *remote, const char *path, listing_name each, void *data);
@@ -78,16 +78,16 @@ struct remote_dir {
 extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
 /* Log in, and give up at the moment UNTIL; with NO_WAIT some seconds later, if an FTP server has
- * greeted us, and only the answer to the login is not there.  Returns REPLY_DONE or another, with
- * remote->error filled (also for UNKNOWN: the server is overloaded). */
+ * greeted us, and only its answer to the login is missing.  Returns REPLY_DONE, or another reply
+ * with remote->error filled (even REPLY_UNKNOWN: the server is overloaded). */
 enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops,
     const struct url *url, int64_t until, bool no_wait);
 
-/* For the functions of ops: a request of these commands, which are freed; without any, what the URL
- * says. */
+/* For the functions of ops: perform COMMANDS as one request, and free them; NULL: request what the
+ * URL says. */
 enum reply remote_dir_perform(struct remote_dir *remote, struct curl_slist *commands);
 
-/* For them, too: the next request goes to the directory PATH, until CURLOPT_URL is remote->base
+/* For them, too: requests go to the directory PATH until CURLOPT_URL is set to remote->base
  * again. */
 void remote_dir_aim(struct remote_dir *remote, const char *path);
 
@@ -95,7 +95,7 @@ void remote_dir_aim(struct remote_dir *remote, const char *path);
 enum reply remote_dir_names(struct remote_dir *remote, const char *path, listing_name each,
     void *data);
 
-/* A error that another try does not mend.  Is REPLY_FATAL. */
+/* Fill remote->error with an error that another try would not mend.  The value is REPLY_FATAL. */
 #define REMOTE_DIR_FATAL(remote, kind, ...) \
 	(error_plain(&(remote)->error, kind, __VA_ARGS__), REPLY_FATAL)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Directories over SFTP.  Errors are more precise than over FTP, a listing needs a transfer. */
+/* Directories over SFTP.  Errors are more precise than over FTP, but a listing needs a transfer. */
 #include <config.h>
 
 #include <stdio.h>
@@ -9,8 +9,9 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/remote_dir.h"
 
-/* libcurl reports every missing answer as a refusal.  The connection may be found open still, as
- * with libcurl 8.23, but a server that has answered gave a reason that libcurl has words for. */
+/* libcurl reports every missing answer as a refusal.  The connection may still be open, as with
+ * libcurl 8.23; but then libcurl's message is "Unknown error": it has words for every reason that a
+ * server gives. */
 static bool unanswered(const struct transfer *transfer, CURLcode result)
 {
 	return result == CURLE_QUOTE_ERROR &&
@@ -22,7 +23,7 @@ static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 	const bool lost = unanswered(&remote->transfer, result);
 
 	snprintf(remote->text, sizeof remote->text, "%s", remote->transfer.error);
-	/* Nor would it be answered on that connection the next time. */
+	/* The next request would not be answered on that connection, either. */
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_FRESH_CONNECT, lost ? 1L : 0L);
 	if (lost)
 		result = CURLE_SEND_ERROR;

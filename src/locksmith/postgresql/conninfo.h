@@ -21,7 +21,7 @@ unsigned int conninfo_hosts(void);
 
 /* Begin to connect to the I-th host, from 0; SESSION is the session's name unless the URL or the
  * environment has one.  Returns false if the URL has fewer hosts; else *DB is what libpq returns,
- * NULL if it has no memory.  libpq waits for the resolver. */
+ * NULL if it has no memory.  The call blocks while libpq waits for the resolver. */
 bool conninfo_connect(unsigned int i, const char *session, PGconn **db);
 
 /* Begin to connect to the address at which a session with the I-th host was reached before, without

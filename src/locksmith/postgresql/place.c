@@ -18,13 +18,13 @@
 static const char one_by_one[] = "SELECT pg_advisory_xact_lock(hashtextextended(:name, 7302))";
 
 /* A row's session has ended, and the server was not restarted since.  Its client has gone, or will
- * be back in a moment.  (If the number is another session's by now, the row lapses.) */
+ * be back in a moment.  (If another session has the PID by now, the row lapses as usual.) */
 #define SESSION_ENDED \
 	"(pid IS NOT NULL AND boot = pg_postmaster_start_time()" \
 	" AND NOT EXISTS (SELECT FROM pg_stat_get_activity(pid)))"
 
-/* When a row's time is over.  While the server was away it took no sign of life: a place from
- * before its start has a lease from then on. */
+/* When a row's time is over.  While the server was away, it accepted no sign of life: a place from
+ * before its start lasts for a lease from that start on. */
 #define ENDS \
 	"(CASE WHEN token IS NULL AND boot <> pg_postmaster_start_time()" \
 	"  THEN greatest(until, pg_postmaster_start_time() + lease) ELSE until END)"
@@ -56,7 +56,7 @@ enum { ENTRY_COLUMNS = 6 };
 
 /* Take a lock for which nobody else has a row, not even one whose time is over.  This is a single
  * statement, because a new session must plan each one.  If the role lacks a permission to renew or
- * to leave, the whole step reports it. */
+ * to leave, this takes nothing, and the whole step reports it. */
 static const char enter_alone[] =
     "INSERT INTO semlock.place AS p (name, id, ticket, token, mode, slot, lease, until,"
     "  pid, boot, client, version)"
@@ -120,7 +120,7 @@ static const char shorten[] =
     "  FROM semlock.place WHERE name = :name) AS n"
     " WHERE o.name = :name AND o.id = n.id AND o.until > clock_timestamp() + n.rest + '10 ms'";
 
-/* The first waiter hears of it at commit; but not one whose place has lapsed, which may be
+/* Notify the first waiter, at commit; but pass over one whose place has lapsed, which may be
  * stopped. */
 #define WAKE_FIRST \
 	"SELECT pg_notify('semlock_' || id, '') FROM (" \
@@ -130,7 +130,7 @@ static const char shorten[] =
 
 static const char wake_first[] = WAKE_FIRST;
 
-/* Beside a reader or a slot holder, the next may be able to enter, too. */
+/* If we have entered as a reader or a slot holder, the next may be able to enter, too. */
 static const char wake_first_if_entered[] =
     WAKE_FIRST " WHERE EXISTS (SELECT FROM semlock.place"
 	       "  WHERE name = :name AND id = :id AND token IS NOT NULL)";
@@ -153,7 +153,7 @@ static const char listen[] = "LISTEN :channel";
 	"   FROM pg_stat_get_activity(NULL) WHERE datid IS NOT NULL) AS used" \
 	"  WHERE role.rolname = session_user AND database.datname = current_database())"
 
-/* The result of the step, for take_look(), also if our row is gone.  A waiter's commit need not be
+/* The result of the step, for take_look(), even if our row is gone.  A waiter's commit need not be
  * flushed to disk. */
 static const char look[] =
     "WITH p AS ("
@@ -176,7 +176,7 @@ static const char look[] =
 
 enum { LOOK_BEFORE = ENTRY_COLUMNS, LOOK_LAPSE, LOOK_WHO, LOOK_COMMIT, LOOK_ROOM, LOOK_COLUMNS };
 
-/* after a lost connection, the session is another one */
+/* write the session again: after a lost connection, it is another one */
 static const char beat[] = "UPDATE semlock.place AS p"
 			   " SET until = clock_timestamp() + lease,"
 			   "  pid = CASE pg_backend_pid() WHEN :backend THEN :seat END,"
@@ -230,7 +230,7 @@ static int take_entry(struct pg_lock *lock, const PGresult *entry, int64_t sent)
 	return 1;
 }
 
-/* The moment at which a row lapses, in MS according to the server. */
+/* Return the moment at which a row lapses, which the server says is in MS ms. */
 static int64_t lapses_in(double ms)
 {
 	if (ms > 1e9)
@@ -273,7 +273,7 @@ static int begin_step(struct pg_lock *lock, int64_t *until)
 	return 0;
 }
 
-/* Send a decision.  Returns its result, or NULL with lock->error filled; and *SENT. */
+/* Send a decision, and set *SENT to when.  Returns its result, or NULL with lock->error filled. */
 static PGresult *ask_step(struct pg_lock *lock, int columns, int64_t until, int64_t *sent)
 {
 	if (lock->row == PG_NO_ROW)
@@ -482,7 +482,7 @@ enum look place_who(struct pg_lock *lock)
 		return LOOK_FAILED;
 	query_add(lock, list);
 	result = session_ask(lock, 1, session_answer_by(lock));
-	/* Without the table no lock was ever taken, unless it was removed. */
+	/* Without the table no lock was ever taken, unless the table was removed. */
 	if (result == NULL && schema_is_missing(lock))
 		return schema_was_removed(lock) == 0 ? LOOK_FREE : LOOK_FAILED;
 	if (result == NULL && schema_is_refused(lock))

@@ -16,8 +16,8 @@
 
 #define MEMORY (16 << 20)
 /* PgBouncer refuses all clients for 15 s (server_login_retry) after one login has failed, and
- * semlock ends the command when a third of the lease is left: a third has to be longer than that.
- * A place in the queue that has lapsed keeps its turn, so it need not last as long. */
+ * semlock ends the command when a third of the lease is left: a third must be longer than 15 s.  A
+ * place in the queue that has lapsed keeps its turn, so it need not last as long. */
 #define LOCK_TTL (60 * SECOND)
 #define PLACE_TTL (15 * SECOND)
 

@@ -14,8 +14,8 @@
 #include "locksmith/postgresql/query.h"
 #include "sys/deadline.h"
 
-/* No setting of the user, the database or the server may end a query early, and no policy may hide
- * a row: have the server refuse the query instead. */
+/* No setting of the user, the database or the server may end a query early, and no row security
+ * policy may hide a row: have the server refuse the query instead. */
 static const char settings[] = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
 			       " SET LOCAL search_path TO pg_catalog, pg_temp;"
 			       " SET LOCAL statement_timeout TO '5s';"

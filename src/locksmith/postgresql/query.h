@@ -8,14 +8,13 @@
  *   :backend                         the session's PID, as this end knows it: a pooler's differs
  *   :seat                            the PID for the row: the same, or NULL if no session is kept
  *   :queued                          true if the row has waited in the queue
- *   :idle                            after so long the server may end an idle session of ours
+ *   :idle                            idle time after which the server may end a session of ours
  *   :waits :holds                    the session's name while we wait and while we hold, or NULL
  *   :token                           the fencing token of the row that holds
  *   :channel                         of the NOTIFY that says that it is our turn
  *
- * A query of several statements is one transaction without a word for its beginning and end, and
- * one round trip: that is why the values stand in the text, as literals made by libpq, and are no
- * parameters. */
+ * A query of several statements is one transaction, without BEGIN and COMMIT, and one round trip.
+ * Such a query takes no parameters, so the values are in its text, as literals made by libpq. */
 #ifndef SEMLOCK_LOCKSMITH_POSTGRESQL_QUERY_H
 #define SEMLOCK_LOCKSMITH_POSTGRESQL_QUERY_H
 

@@ -7,10 +7,11 @@
 #include "locksmith/postgresql/schema.h"
 #include "locksmith/postgresql/session.h"
 
-/* Two sessions that create at once would both fail: one waits for the other.  Tokens begin at the
- * time in seconds, so they also rise after the schema was dropped.  A page has room for a second
- * version of each row, and until has no index, so a renewal writes one page (HOT).  Each row says
- * the version of semlock's table that its client knows, and the table takes no other. */
+/* If two sessions created the table at once, both would fail: one waits for the other.  Tokens
+ * begin at the time in seconds, so they also rise after the schema was dropped.  A page has room
+ * for a second version of each row, and until has no index, so a renewal writes one page (HOT).
+ * Each row says the version of semlock's table that its client knows, and the table accepts no
+ * other. */
 static const char make_table[] = "SELECT pg_advisory_xact_lock(7302);"
 				 " CREATE SCHEMA IF NOT EXISTS semlock;"
 				 " CREATE SEQUENCE IF NOT EXISTS semlock.token;"
@@ -33,9 +34,9 @@ static const char make_table[] = "SELECT pg_advisory_xact_lock(7302);"
 				 "  PRIMARY KEY (name, id)"
 				 " ) WITH (fillfactor = 50)";
 
-/* Why a missing table must not be made: somebody may hold a lock in an earlier one.  make_table
- * makes the sequence and the table in one transaction, so a sequence alone has lost its table.
- * NULL: there is no sign of an earlier table, or the table exists. */
+/* Returns why a missing table must not be made: somebody may hold a lock in an earlier one.
+ * make_table makes the sequence and the table in one transaction, so a sequence alone has lost its
+ * table.  Returns NULL if there is no sign of an earlier table, or if the table exists. */
 static const char find_remains[] =
     "WITH t AS (SELECT n.nspname, c.relname, c.relkind, c.oid"
     "   FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
@@ -115,8 +116,8 @@ int schema_was_removed(struct pg_lock *lock)
 	int64_t until = session_answer_by(lock);
 	int removed = ask_for_remains(lock, until);
 
-	/* Another client may make the table and take its lock while the query looks.  A second one
-	 * sees that table. */
+	/* Another client may make the table and take its lock while the query looks.  A second
+	 * query sees that table. */
 	return removed == 1 ? ask_for_remains(lock, until) : removed;
 }
 

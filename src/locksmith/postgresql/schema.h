@@ -17,7 +17,7 @@ int schema_was_removed(struct pg_lock *lock);
  * lock->error filled. */
 int schema_make(struct pg_lock *lock);
 
-/* Did it fail because of the role's permissions, or the table's definition? */
+/* Did the last query fail because of the role's permissions, or the table's definition? */
 bool schema_is_refused(const struct pg_lock *lock);
 
 /* Fill lock->error with the remedy.  Returns -1. */

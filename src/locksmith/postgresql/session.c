@@ -11,8 +11,8 @@
 #include "locksmith/postgresql/session.h"
 
 #define FIRST_ANSWER (10 * SECOND)
-/* After the end of input, a query in progress may still be answered; breaking it off would leave a
- * row. */
+/* How long to wait after the end of input for the answer to a query in progress: breaking it off
+ * would leave a row. */
 #define LAST_ANSWER (SECOND / 2)
 /* The longest answer takes a few milliseconds of processor time: more means that it never ends. */
 #define ANSWER_EFFORT (SECOND / 2)
@@ -163,8 +163,8 @@ static int try_host(struct pg_lock *lock, unsigned int i, unsigned int left, int
 	return 0;
 }
 
-/* Connect to the first host that gives us a session: first at the address where it was reached
- * before, then by its name, whose resolver may be unreachable.  Returns 0, or -1 with lock->error
+/* Connect to the first host that gives us a session.  Try the addresses where hosts were reached
+ * before, then the names: the resolver may be unreachable.  Returns 0, or -1 with lock->error
  * filled. */
 static int connect_to_any(struct pg_lock *lock, int64_t until)
 {
@@ -231,7 +231,7 @@ int session_wait(struct pg_lock *lock, int64_t until)
 		session_close(lock);
 		return -1;
 	}
-	/* read them here, so that a server that says nothing else fills no memory */
+	/* read them here, so that a server that sends nothing else fills no memory */
 	while ((notice = PQnotifies(lock->db)) != NULL) {
 		lock->session.heard = true;
 		PQfreemem(notice);

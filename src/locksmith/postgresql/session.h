@@ -15,8 +15,8 @@ int64_t session_answer_by(const struct pg_lock *lock);
 /* The same if a lease depends on it: leaves time for two more tries, at other hosts. */
 int64_t session_try_by(const struct pg_lock *lock);
 
-/* Begin the text of a query (query.h), in a new session if there is none, within UNTIL.  Returns 0,
- * or -1 with lock->error filled. */
+/* Begin the text of a query (query.h), in a new session if there is none, by UNTIL.  Returns 0, or
+ * -1 with lock->error filled. */
 int session_begin(struct pg_lock *lock, const char *commit, int64_t until);
 
 /* Send the query.  Returns the result of its last statement, which has COLUMNS columns, or NULL
@@ -28,8 +28,8 @@ PGresult *session_ask(struct pg_lock *lock, int columns, int64_t until);
 /* The same if the rows do not matter.  Returns how many there are, or were changed, or -1. */
 int session_do(struct pg_lock *lock, int columns, int64_t until);
 
-/* Wait until the server says something, or until that moment.  Returns 0, or -1 with lock->error
- * filled: the session has ended, and is closed. */
+/* Wait until the server or semlock says something, or until the moment UNTIL.  Returns 0, or -1
+ * with lock->error filled: the session has ended, and is closed. */
 int session_wait(struct pg_lock *lock, int64_t until);
 
 /* Did the last query fail with this SQLSTATE, or, if it has two characters, with one of its

@@ -11,11 +11,12 @@
 #define AGAIN (SECOND / 2) /* between two tries of an unreachable server */
 /* between two tries of a newcomer that the server has no session for */
 #define AGAIN_FULL (5 * SECOND)
-/* how many tries at least a waiter with a place gets in the rest of its time */
+/* at least how many tries a waiter with a place gets before the place lapses */
 #define TRIES_LEFT 6
 
-/* A waiter keeps its session only while this percentage of the sessions is free: the rest is for
- * holders whose sessions have ended, and for newcomers.  The first two must hear of their turn. */
+/* A waiter keeps its session only while at least this percentage of the server's sessions is free:
+ * these are for holders whose sessions have ended, and for newcomers.  The first two must hear of
+ * their turn, so they give theirs up later. */
 enum { ROOM_FOR_FIRST = 25, ROOM_FOR_OTHERS = 50 };
 
 /* The pauses of a waiter that is not notified of its turn.  While the queue stands still, the first
@@ -25,9 +26,10 @@ enum { ROOM_FOR_FIRST = 25, ROOM_FOR_OTHERS = 50 };
 #define LOOK_BASE (SECOND * 3 / 2)
 #define LOOK_PER_FAR_PLACE (SECOND / 20)
 #define LOOK_MOST (10 * SECOND)
-/* After the queue has moved, for each place: the pace of a fast queue, or a part of the pace seen,
- * which may be that of one long command.  Where the queue stands still again, half the time since
- * it stopped: so a short halt costs a short time, and does not slow down those behind. */
+/* After the queue has moved, the pause for each place is the pace of a fast queue, or a part of the
+ * pace seen, which one long command may have set.  If the queue stands still again, the pause is at
+ * least half the time since it stopped: so a short halt costs a short time, and does not slow down
+ * those behind. */
 #define LOOK_PER_MOVING_PLACE (SECOND * 3 / 100)
 enum { LOOK_PART_OF_PACE = 16, LOOK_PART_OF_HALT = 2 };
 
@@ -56,8 +58,8 @@ static void watch_pace(struct pg_lock *lock)
 }
 
 /* Return the time until the next look of a waiter that is not notified of its turn.  Where each
- * look needs a session of its own, those in front look half as often; the others must notice in
- * time, too. */
+ * look needs a session of its own, those in front look half as often; those far behind do not,
+ * because they must notice in time, too. */
 static int64_t until_look(struct pg_lock *lock)
 {
 	int64_t place = lock->before + 1, slower = lock->presence == PG_COMES_BY ? 2 : 1;
@@ -75,9 +77,9 @@ static int64_t until_look(struct pg_lock *lock)
 	return spread(pause);
 }
 
-/* Others are before us, and we shall hear of our turn, or look for it: there is nothing to decide.
- * After a lost session, the first sign of life finds out whether the new one is ours alone and must
- * listen again. */
+/* More than one waiter is before us, and we shall hear of our turn, or look for it: there is
+ * nothing to decide.  After a lost session, the first sign of life finds out whether the new
+ * session is ours alone, and so must listen again. */
 static bool far_from_turn(const struct pg_lock *lock)
 {
 	return lock->row == PG_ROW_QUEUED && lock->before > 1 && !lock->session.heard &&
@@ -91,8 +93,8 @@ static bool is_full(const struct pg_lock *lock)
 }
 
 /* Return the time between two tries of a full server.  Waiters must not be in the way of a holder
- * that comes back: they try seldom, but more often towards the end of their place.  A waiter that
- * had a session must be back in five seconds (place.c, "shorten"). */
+ * that comes back: they try seldom, but more often when their place is about to lapse.  A waiter
+ * that had a session must be back in five seconds (place.c, "shorten"). */
 static int64_t pause_when_full(const struct pg_lock *lock)
 {
 	int64_t left = lock->deadline - clock_boottime(), pause = AGAIN_FULL;
@@ -105,9 +107,9 @@ static int64_t pause_when_full(const struct pg_lock *lock)
 	return pause < AGAIN ? AGAIN : pause;
 }
 
-/* A look got no answer.  A server whose sessions or table are used by others was reached.
- * Report only once that it has no session for us: its message depends on the kind of session it
- * still has. */
+/* A look got no answer.  If the server refuses it because others use the sessions or the table, the
+ * server was reached.  Report only once that it has no session for us: its message depends on the
+ * kind of session it still has. */
 static enum look no_answer(struct pg_lock *lock, struct turn *turn)
 {
 	bool full = is_full(lock), noted = lock->full_noted;
@@ -133,8 +135,9 @@ static bool settle(struct pg_lock *lock)
 	lock->presence = lock->room < least ? PG_COMES_BY : PG_STAYS;
 	if (lock->presence == PG_STAYS)
 		return !lock->session.listening;
-	/* Without a recent sign of life, other clients take the row for abandoned.  If it cannot be
-	 * written, keep the session, or let the next look open another. */
+	/* If the row named an ended session, other clients would take it for abandoned:
+	 * place_beat() first sets its pid to NULL.  If that fails, keep the session; if it has
+	 * ended, the next look opens another. */
 	if (comes_by || place_beat(lock) == 0)
 		session_close(lock);
 	else

@@ -82,7 +82,7 @@ def write_unsaid(last=False):
         try:
             os.write(1, line)
         except OSError:
-            unsaid.clear()  # semlock was killed; its rest ends the command, and then our input
+            unsaid.clear()  # semlock was killed; the command ends, and then our input
 
 
 def fail(status, text):
@@ -147,7 +147,7 @@ class Turn:
     answer_by = 0.0  # a silent server is given up
     last = False     # no time is left for another look
     noted = ""       # the refusal that was reported last
-    why = ""         # what the lock is lost by, if no renewal succeeds from here on
+    why = ""         # why the lock is lost, if no renewal succeeds from here on
 
     # Set by the helper.
     who = ""         # what is in the way, in the words of a WAIT line
@@ -286,8 +286,8 @@ def release(helper, turn):
             again = True
             time.sleep(0.2)
             continue
-        # Nobody else could take it before the deadline: a request of ours whose answer was lost
-        # removed it.
+        # Nobody else could take it before the deadline, so one of our requests removed it, whose
+        # answer was lost.
         if freed or again and now() < turn.deadline:
             say("FREE", True)
             return 0

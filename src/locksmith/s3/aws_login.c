@@ -72,8 +72,8 @@ static long fetch(struct fetch *fetch, const char *url, struct error *error)
 	return status;
 }
 
-/* Copy the member NAME, a string, of the JSON object TEXT.  False: it has none, or not one of
- * plain characters that fits. */
+/* Copy the member NAME, a string, of the JSON object TEXT.  Returns false if it has none, or one
+ * that does not fit or has other than plain characters. */
 static bool json_member(const char *text, const char *name, char *value, size_t size)
 {
 	char quoted[32];
@@ -141,8 +141,9 @@ static bool url_part(CURLU *url, CURLUPart part, char *text, size_t size)
 	return is_there;
 }
 
-/* Is URL one to which the token of a container may be sent?  It is a secret, so without TLS only
- * this machine's own services get it.  A user before the host would be sent in its place. */
+/* May the token of a container be sent to the URL TEXT?  The token is a secret, so without TLS only
+ * this machine's own services get it.  A user before the host would be sent in the token's
+ * place. */
 static bool may_be_asked(const char *text)
 {
 	static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]", "169.254.170.2",
@@ -165,13 +166,14 @@ static bool may_be_asked(const char *text)
 	return may;
 }
 
-/* An answer that may be another one soon. */
+/* May another try soon get another answer? */
 static bool passes(long status)
 {
 	return status == 429 || status >= 500;
 }
 
-/* "Authorization: TOKEN", from a variable or, before that, from a file, which is renewed. */
+/* Make "Authorization: TOKEN", with the token in a file, which is renewed, or else in a
+ * variable. */
 static int container_header(char *header, size_t size, struct error *error)
 {
 	const char *path = getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
@@ -356,7 +358,7 @@ static int from_profile(struct aws_login *login, struct error *error)
 	           : 0;
 }
 
-/* There is a login in none of these places; another of Amazon's clients may know one. */
+/* None of these places has a login; another of Amazon's clients may know one. */
 static int no_login(struct error *error)
 {
 	static const char *const others[] = {"role_arn", "sso_session", "sso_start_url",

@@ -14,16 +14,16 @@ struct aws_login {
 	char session[4608]; /* the session token of a login that lapses; "": none */
 };
 
-/* Fill *login: from AWS_ACCESS_KEY_ID and its companions, SEMLOCK_USER and SEMLOCK_PASSWORD,
- * the profile, its credential_process, the container's role, or the instance's, whichever is there
- * first.  To be called for each request: a login that lapses is fetched anew in time.  UNTIL: the
- * moment at which a role's answer is too late.  Returns 0, or -1 with ERROR filled:
+/* Fill *LOGIN from the first of these that exists: AWS_ACCESS_KEY_ID and its companions,
+ * SEMLOCK_USER and SEMLOCK_PASSWORD, the profile, its credential_process, the container's role, or
+ * the instance's.  Call this for each request: it fetches a login that lapses anew in time.  UNTIL:
+ * the moment at which a role's answer is too late.  Returns 0, or -1 with ERROR filled:
  * ERROR_PERMISSION: there is none; ERROR_AWAY: the service that gives the role's login does not
  * answer. */
 int aws_login_find(struct aws_login *login, int64_t until, struct error *error);
 
-/* The server does not take a role's login any more: the next aws_login_find() fetches one.  False:
- * the login is no role's, and would be the same again. */
+/* Forget a role's login, which the server accepts no longer: the next aws_login_find() fetches
+ * another.  Returns false if the login is no role's, and would be the same again. */
 bool aws_login_forget(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/s3/aws_process.h"
 
-/* Never returns.  This program ignores signals that a program expects to end it. */
+/* Never returns.  Resets all signals: this program ignores some that COMMAND expects to end it. */
 static void become(const char *command, int output)
 {
 	int null = open("/dev/null", O_RDONLY);
@@ -53,7 +53,7 @@ static int read_all(int fd, char *text, size_t size, int64_t until)
 	return 0;
 }
 
-/* The program's exit status, 0 or not; -1: it has not ended by UNTIL. */
+/* The program's status as of waitpid(2); -1: it has not ended by UNTIL. */
 static int status_by(pid_t pid, int64_t until)
 {
 	int status;

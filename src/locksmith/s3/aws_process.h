@@ -11,9 +11,9 @@
 #include "report/error.h"
 
 /* Run COMMAND with /bin/sh and copy what it prints into TEXT, SIZE bytes, with a NUL.  It has until
- * the moment UNTIL; then it and what it has started in its process group is killed.  Its standard
- * error is ours.  Returns 0, or -1 with ERROR filled: ERROR_AWAY: it is late; ERROR_PERMISSION: it
- * failed, or printed too much; ERROR_SYSTEM. */
+ * the moment UNTIL; then its process group is killed.  Its standard error is ours.  Returns 0, or
+ * -1 with ERROR filled: ERROR_AWAY: it is late; ERROR_PERMISSION: it failed, or printed too much;
+ * ERROR_SYSTEM. */
 int aws_process_run(const char *command, char *text, size_t size, int64_t until,
     struct error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* semlock-locksmith-s3 - the engine.  There is no order: each waiter looks at the object at the
- * same intervals, or a newcomer would mostly be first.
+/* semlock-locksmith-s3 - the engine.  There is no order: all waiters look at the object at the same
+ * intervals, because otherwise a newcomer would mostly be first.
  *
  * A program that asks again as soon as it has released would be first nevertheless, because the
  * waiters sleep: of eight that did so, one got the lock 56 times in a row, and another got it 11
@@ -30,7 +30,7 @@ static struct {
 	int refusals;    /* in a row, of one state of the object */
 	int failures;    /* requests without an answer, in a row */
 	int64_t failing; /* when the first of them failed */
-	bool yielded;    /* once is enough */
+	bool yielded;    /* we have slept for the waiters: once is enough */
 } looks;
 
 /* Does PATH have a part "." or ".."?  libcurl removes such parts: /a/../b would name the object /b,
@@ -103,12 +103,12 @@ static bool may_be_taken(const struct s3_lock *lock)
 	if (lock->etag[0] == '\0' || !lock->record.held || s3_lock_is_ours(lock) ||
 	    clock_boottime() >= lapses)
 		return true;
-	/* Without the time to see a lease pass, the server's clock has to do. */
+	/* If there is no time to see the lease pass, the server's clock has to do. */
 	return (options->no_wait || options->until < lapses) && s3_lock_is_old(lock);
 }
 
-/* The next fencing token: larger than the last one, and in a new object larger than that of any
- * object before, as long as there was less than one holder a second. */
+/* The next fencing token: larger than the last one; in a new object, larger than any in an earlier
+ * object, as long as there was less than one holder a second. */
 static int64_t next_token(const struct s3_lock *lock)
 {
 	int64_t date = lock->server.date > 0 ? lock->server.date : clock_realtime() / SECOND;
@@ -163,7 +163,7 @@ static enum look take(struct turn *turn, int64_t until, struct error *error)
 	return LOOK_TAKEN;
 }
 
-/* A newcomer sleeps as long as the waiters do between two looks. */
+/* A newcomer yields once: it sleeps as long as the waiters do between two looks. */
 static bool must_yield(const struct s3_lock *lock)
 {
 	return !looks.yielded && !lock->waited && !lock->options->no_wait &&
@@ -181,7 +181,7 @@ static enum look look(struct turn *turn, struct error *error)
 		return no_answer(turn, reply, error);
 	if (reply == S3_DONE)
 		looks.refusals = 0;
-	/* Another client has held it, if only between two looks. */
+	/* The object has changed: another client has held the lock, if only between two looks. */
 	lock->waited = lock->waited || (looks.yielded && reply == S3_DONE);
 	if (!may_be_taken(lock)) {
 		looks.failures = 0;
@@ -224,8 +224,8 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 	return RENEW_GONE;
 }
 
-/* Did the look that had no answer take the lock?  The state that we know is not ours: it must not
- * be written over. */
+/* Did a look that had no answer take the lock?  The state that we know is not ours, so read the
+ * object before any write. */
 static enum s3_reply look_for_ours(struct s3_lock *lock, int64_t until)
 {
 	enum s3_reply reply = s3_lock_look_back(lock, until);

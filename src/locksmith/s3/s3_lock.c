@@ -25,7 +25,7 @@ static bool take_word(const char **text, const char *word)
 	return true;
 }
 
-/* Take WORD and the number behind it, at most 18 digits. */
+/* Take WORD and the number after it, at most 18 digits. */
 static bool take_number(const char **text, const char *word, int64_t *number)
 {
 	char *end;
@@ -236,7 +236,7 @@ enum s3_reply s3_lock_guard(struct s3_lock *lock, bool created, int64_t until)
 	char condition[S3_ETAG + 32], text[LONGEST_RECORD];
 	enum s3_reply reply;
 
-	/* If it were done, it would change nothing: the state is the one that is there. */
+	/* If the server did this write, it would change nothing: TEXT is the present state. */
 	record_format(lock, true, text, sizeof text);
 	if_match(lock, "\"00000000000000000000000000000000\"", condition, sizeof condition);
 	reply = s3_put(&lock->server, condition, text, until);

@@ -4,12 +4,12 @@
  *	semlock 1 state=held token=1764107203 beat=4 lease=30000000000 tag=4b0e... etag=quoted
  *	    waited=no mode=exclusive pid=4242 host=web1 since=1764107203 note=./job
  *
- * It is never deleted, and changed by conditional writes alone: the first if there is no object,
- * each later one if the object has still the ETag that was seen.  No two of its states are the same
- * (tag and beat), so no ETag comes back: who writes has seen the last state.
+ * The object is never deleted, and only conditional writes change it: the first if there is no
+ * object, each later one if the object still has the ETag that was seen.  No two of its states are
+ * the same (tag and beat), so no ETag comes back, and each writer has seen the last state.
  *
  * A holder counts its lease from when it sent the write, and a waiter from the answer that first
- * showed it, each by its own clock. */
+ * showed the write, each by its own clock. */
 #ifndef SEMLOCK_LOCKSMITH_S3_S3_LOCK_H
 #define SEMLOCK_LOCKSMITH_S3_S3_LOCK_H
 
@@ -40,32 +40,32 @@ struct s3_lock {
 	int64_t beat;            /* of our last write */
 	int64_t token;           /* ours */
 	bool waited;             /* another had the lock after we had asked for it */
-	char holder[400];        /* what others are told of us, behind pid= */
+	char holder[400];        /* what others are told of us, after pid= */
 
 	/* The state that was last seen or written. */
 	char etag[S3_ETAG]; /* "": there is no object */
 	struct s3_record record;
 	int64_t seen; /* the moment of the answer that first showed it */
-	int64_t age;  /* seconds by the server's clock when it was last read; -1: not known */
+	int64_t age;  /* seconds from its change to our read, by the server's clock; -1: unknown */
 
 	/* The form of an ETag that the server takes. */
 	bool bare;   /* without its quotes */
-	bool learnt; /* a write with it was done */
+	bool learnt; /* a write with this form succeeded */
 
 	/* Our writes. */
-	int64_t since;   /* when the one was sent that is known to be done */
-	int64_t unknown; /* when the first one was sent after that; 0: there is none */
-	bool holds;      /* one may have been done that holds the lock */
+	int64_t since;   /* when the last write that is known to be done was sent */
+	int64_t unknown; /* when the first write after that was sent; 0: there is none */
+	bool holds;      /* a write that holds the lock may have been done */
 };
 
-/* Read the object, at most until that moment: S3_DONE, or S3_SAME: it is as it was; record, etag,
- * seen and age are set.  S3_ABSENT: there is none.  S3_UNKNOWN, S3_FATAL: the error is
+/* Read the object, at most until the moment UNTIL.  S3_DONE, or S3_SAME: it is unchanged; record,
+ * etag, seen and age are set.  S3_ABSENT: there is none.  S3_UNKNOWN, S3_FATAL: the error is
  * lock->server.error; an object that is no lock is ERROR_CREATE. */
 enum s3_reply s3_lock_read(struct s3_lock *lock, int64_t until);
 
-/* Write our state, HELD or free, if the object is as it was last seen, at most until that moment:
- * S3_DONE, lock->since is the moment at which this was sent, or the first write before it that had
- * no answer; S3_REFUSED: it is not; S3_UNKNOWN, S3_FATAL. */
+/* Write our state, HELD or free, if the object is as it was last seen, at most until the moment
+ * UNTIL.  S3_DONE: lock->since is when this write was sent, or the first one before it that had no
+ * answer.  S3_REFUSED: the object has changed.  S3_UNKNOWN, S3_FATAL. */
 enum s3_reply s3_lock_write(struct s3_lock *lock, bool held, int64_t until);
 
 /* After a refused write: an earlier write that got no answer may have succeeded.  S3_DONE: it did,
@@ -74,9 +74,9 @@ enum s3_reply s3_lock_write(struct s3_lock *lock, bool held, int64_t until);
  * S3_UNKNOWN, S3_FATAL. */
 enum s3_reply s3_lock_look_back(struct s3_lock *lock, int64_t until);
 
-/* Try writes that must be refused, while we hold: an ETag that cannot be, and with CREATED, an
- * object that must not be there.  S3_REFUSED: all is well; S3_DONE: the server ignores conditions,
- * and lock->server.error says so; S3_UNKNOWN, S3_FATAL. */
+/* While we hold the lock, try writes that the server must refuse: one for an ETag that no object
+ * has and, with CREATED, one that needs the object to be absent.  S3_REFUSED: all is well; S3_DONE:
+ * the server ignores conditions, and lock->server.error says so; S3_UNKNOWN, S3_FATAL. */
 enum s3_reply s3_lock_guard(struct s3_lock *lock, bool created, int64_t until);
 
 /* Set the fencing token, and what others are told of us, from now on. */
@@ -85,12 +85,12 @@ void s3_lock_set_token(struct s3_lock *lock, int64_t token);
 /* Has the object our tag? */
 bool s3_lock_is_ours(const struct s3_lock *lock);
 
-/* By the server's two dates, the lock was let go at most NS nanoseconds ago, by a holder that had
- * waited for it.  The dates are of whole seconds: it may be two more. */
+/* True if, by the server's two dates, the lock was released at most NS nanoseconds ago, by a holder
+ * that had waited for it.  The dates are in whole seconds: it may be two more. */
 bool s3_lock_was_waited_for(const struct s3_lock *lock, int64_t ns);
 
-/* By the server's two dates, the last write is so old that the holder has lost the lock, whatever
- * its own clock says. */
+/* True if, by the server's two dates, the last write is so old that the holder has lost the lock,
+ * whatever its own clock says. */
 bool s3_lock_is_old(const struct s3_lock *lock);
 
 #endif

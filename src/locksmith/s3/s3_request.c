@@ -16,7 +16,7 @@
 /* What is signed without being encoded. */
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
 
-/* The path of the object NAME, %XX where that is needed. */
+/* Append NAME to URL (SIZE bytes), with %XX where that is needed. */
 static void add_path(char *url, size_t size, const char *name)
 {
 	size_t used = strlen(url);
@@ -26,8 +26,8 @@ static void add_path(char *url, size_t size, const char *name)
 		    strchr(PLAIN, *name) != NULL ? "%c" : "%%%02X", (unsigned char)*name);
 }
 
-/* A certificate is for one name before the dot: a bucket with dots in its name stands in the path.
- * So does that of another endpoint, whose names need not be in the DNS. */
+/* Amazon's certificates cover one label before the dot: a bucket with dots in its name goes into
+ * the path.  So does each bucket of another endpoint, whose BUCKET.HOST need not be in the DNS. */
 static void set_url(struct s3_server *server, const struct aws_place *place, const char *name)
 {
 	bool path = place->endpoint[0] != '\0' || strchr(server->bucket, '.') != NULL;
@@ -99,11 +99,11 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
 	return longer != NULL;
 }
 
-/* What is signed beside the host and the time; TEXT is what is written, or NULL.  libcurl 7.88
- * sends no x-amz-content-sha256 of its own, without which a server refuses the signature.  The
- * contents are not signed: what could change them on their way could change the answers, which no
- * S3 signs.  A bucket with Object Lock wants a checksum; servers that know none but Content-MD5
- * refuse the newer headers. */
+/* The headers to sign besides the host and the time; TEXT is what is written, or NULL.  libcurl
+ * 7.88 sends no x-amz-content-sha256 of its own, without which a server refuses the signature.  The
+ * contents are not signed: whoever could change them on their way could also change the answers,
+ * which no S3 server signs.  A bucket with Object Lock requires a checksum.  It is Content-MD5,
+ * because servers that know no other refuse the newer headers. */
 static struct curl_slist *signed_headers(const struct s3_server *server, const char *condition,
     const char *text)
 {
@@ -233,7 +233,8 @@ static enum s3_reply classify(struct s3_server *server, long status, const char 
 	return S3_UNKNOWN;
 }
 
-/* Is another try with the same request worth while: with another time, or another login? */
+/* Prepare the same request for another try, with another time or login.  Returns false if that
+ * would not help. */
 static bool mend(struct s3_server *server, const char *code)
 {
 	if (strcmp(code, "RequestTimeTooSkewed") == 0 || strcmp(code, "RequestExpired") == 0) {

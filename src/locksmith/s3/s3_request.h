@@ -18,7 +18,7 @@ enum s3_reply {
 	S3_ABSENT,  /* the object does not exist */
 	S3_REFUSED, /* the condition is not true, and nothing was written */
 	S3_UNKNOWN, /* no answer, or a 5xx: whether it was done is not known.  error is filled */
-	S3_FATAL    /* the same would come of another try.  error is filled */
+	S3_FATAL    /* another try would end the same.  error is filled */
 };
 
 struct s3_server {
@@ -38,20 +38,20 @@ struct s3_server {
 	int64_t changed;    /* seconds after 1970; 0: it did not say */
 };
 
-/* Find out where the server is, for the object NAME in BUCKET, which stays valid.  Returns 0, or -1
- * with server->error filled. */
+/* Find out where the server is, for the object NAME in BUCKET, which must stay valid.  Returns 0,
+ * or -1 with server->error filled. */
 int s3_open(struct s3_server *server, const char *bucket, const char *name);
 
 /* Free what s3_open() has allocated, also if that has failed. */
 void s3_close(struct s3_server *server);
 
-/* Read the object, unless its ETag is still ETAG ("": whatever it is), at most until that moment:
- * S3_DONE, with body, etag, date and changed; S3_SAME; S3_ABSENT, with date; S3_UNKNOWN;
+/* Read the object, unless its ETag is still ETAG ("": whatever it is), at most until the moment
+ * UNTIL: S3_DONE, with body, etag, date and changed; S3_SAME; S3_ABSENT, with date; S3_UNKNOWN;
  * S3_FATAL. */
 enum s3_reply s3_get(struct s3_server *server, const char *etag, int64_t until);
 
-/* Make TEXT the object's contents if CONDITION, "If-Match: ETAG" or "If-None-Match: *", is true,
- * at most until that moment: S3_DONE, with etag; S3_REFUSED; S3_UNKNOWN; S3_FATAL. */
+/* Make TEXT the object's contents if CONDITION, "If-Match: ETAG" or "If-None-Match: *", is true, at
+ * most until the moment UNTIL: S3_DONE, with etag; S3_REFUSED; S3_UNKNOWN; S3_FATAL. */
 enum s3_reply s3_put(struct s3_server *server, const char *condition, const char *text,
     int64_t until);
 
