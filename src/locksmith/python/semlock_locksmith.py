@@ -69,8 +69,8 @@ def has_room():
 
 
 def say(text, last=False):
-    """Never waits for a semlock that is stopped: if the pipe is full, WAIT is dropped, and of HELD
-    all but the last."""
+    """Send a line.  If the pipe is full, drop WAIT, and keep other lines for later, but HELD only
+    until the next line other than NOTE.  Waits for a stopped semlock only if LAST."""
     word = text.split(" ")[0]
     room = has_room()
     if word != "NOTE":
@@ -270,7 +270,7 @@ def renew(helper, turn, last):
 
 
 def note_refusal(turn):
-    """Before the last try: semlock ends the command by then."""
+    """Report a refusal at once: semlock ends the command before the last try."""
     if turn.why != turn.noted:
         say("NOTE not renewed yet: " + turn.why)
         turn.noted = turn.why

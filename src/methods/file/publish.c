@@ -108,7 +108,7 @@ static enum outcome make_ready(struct lock *lock, struct error *error)
 		 * name let it open the object.  Off local file systems there may be no flock: then
 		 * the record alone has to prove life. */
 		if (!file->by_age && publish_flock(lock->fd) != 0 && file->local)
-			return error_set(error, ERROR_LOCKABLE, "cannot lock the new lock");
+			return error_set(error, ERROR_LOCKABLE, "cannot flock the new lock");
 		CRASH_POINT("publish.flocked");
 	}
 	file->life = OBJECT_READY;
