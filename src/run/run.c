@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -107,6 +108,14 @@ static int make_locks(struct run *run, struct error *error)
 	return 0;
 }
 
+/* Only a manager's variables name semlock's process: without them, save the system calls. */
+static pid_t named_by_manager(const struct subreaper *subreaper)
+{
+	if (getenv("LISTEN_PID") == NULL && getenv("WATCHDOG_PID") == NULL)
+		return 0;
+	return subreaper_or_self(subreaper);
+}
+
 static void make_command(struct run *run)
 {
 	const struct request *request = run->request;
@@ -117,7 +126,7 @@ static void make_command(struct run *run)
 	    .locks = run->locks,
 	    .nlocks = request->nlocks,
 	    .policy = policy_of(request),
-	    .semlock = subreaper_or_self(&run->subreaper),
+	    .semlock = named_by_manager(&run->subreaper),
 	    .group = run->subreaper.group,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal,
 		request->kill_after},

@@ -217,7 +217,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
 		return errno;
 	sigprocmask(SIG_SETMASK, &given->mask, NULL);
 	if (command->hold == NULL) {
-		pass_on_pids(command->semlock);
+		if (command->semlock != 0)
+			pass_on_pids(command->semlock);
 		return command_execute(command->argv);
 	}
 	/* There is no exec to close descriptors: close those of the locks here, and the start

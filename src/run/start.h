@@ -41,8 +41,9 @@ struct command {
 	struct lock *locks; /* what it runs under */
 	unsigned nlocks;
 	unsigned policy; /* INHERITS_LOCKS, ... */
-	pid_t semlock;   /* the process that the caller started, which LISTEN_PID may name */
-	pid_t group;     /* the process group that it goes into, unless LEADS_GROUP; 0: it stays */
+	/* the process that the caller started, which LISTEN_PID may name; 0: no variable does */
+	pid_t semlock;
+	pid_t group; /* the process group that it goes into, unless LEADS_GROUP; 0: it stays */
 	struct limit limit;
 
 	enum command_state state;

@@ -82,3 +82,11 @@ load "${HELPERS:-$BATS_TEST_DIRNAME/../lib/helpers.bash}"
 	expect_status 0 env LISTEN_PID=1 WATCHDOG_PID=0 "$SEMLOCK" l sh -c 'echo $LISTEN_PID $WATCHDOG_PID'
 	expect_out "1 0"
 }
+
+@test "without LISTEN_PID, no start costs a system call for it" {
+	command -v strace >/dev/null || skip "no strace"
+	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
+	expect_status 0 strace -f -o trace -e trace=getpid,execve env -u LISTEN_PID -u WATCHDOG_PID "$SEMLOCK" l /bin/true
+	[ "$(grep -c execve trace)" -ge 3 ]
+	[ "$(grep -c getpid trace)" -eq 0 ] || complain "$(cat trace)"
+}
