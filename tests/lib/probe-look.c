@@ -211,16 +211,17 @@ int cmd_line(int argc, char **argv)
 	regex_t pattern;
 	long long end;
 	long pause = 1;
+	bool found;
 
 	if (argc != 4)
 		misuse("line FILE PATTERN SECONDS");
 	if (regcomp(&pattern, argv[2], REG_NOSUB | REG_NEWLINE) != 0)
 		misuse("line FILE PATTERN SECONDS");
-	for (end = now_ms() + 1000 * number(argv[3]); !has_line(argv[1], &pattern);) {
-		if (now_ms() > end)
-			return 1;
+	end = now_ms() + 1000 * number(argv[3]);
+	while (!(found = has_line(argv[1], &pattern)) && now_ms() <= end) {
 		pause_ms(pause);
 		pause += pause < 20;
 	}
-	return 0;
+	regfree(&pattern);
+	return found ? 0 : 1;
 }
