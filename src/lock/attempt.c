@@ -152,8 +152,8 @@ static bool is_shared_unlisted(const struct lock *lock)
 /* The head of a living queue may want more than we do: then the lock may be free for us, but not
  * for it.  Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  Only
  * the list of all locks shows that, if it can be read.  A stopped process does not sleep there.
- * Also true if a process may sleep there: before a shared flock that the list does not show, or in
- * the rest of a list that is too long for the time allowed. */
+ * Also true if an unlisted process shares the flock, or, if the caller looks again, when the time
+ * ran out before the end of the list. */
 static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 {
 	const bool has_range = lock_can(lock, CAN_RANGE);
@@ -184,9 +184,8 @@ static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 	return found || (!held && is_shared_unlisted(lock)) || (in_part && checks->looks_again);
 }
 
-/* Can a process sleep in front of LOCK although LOCK is free for us: a writer among readers, the
- * whole lock among slots, or a larger part of the file?  (A lock made of files is free for all or
- * for none.) */
+/* Can LOCK be free for us, but not for a process that wants more: to write among readers, all
+ * slots, or a larger part of the file?  (A lock made of files is free for all or for none.) */
 static bool may_be_free_for_us_alone(const struct lock *lock)
 {
 	const struct bytes bytes = bytes_of(lock);

@@ -165,8 +165,8 @@ static void superseder_text(const struct lock *lock, const char *otherwise, char
 	}
 }
 
-/* Without --verbose, a terminal that is stopped (Ctrl-S) gets no refusal: semlock would block in
- * the write, and outlast its -w. */
+/* Without --verbose, only a terminal gets a refusal, and only if it is not stopped (Ctrl-S):
+ * semlock would block in the write, and outlast its -w. */
 static bool is_refusal_shown(const struct request *request)
 {
 	return request->verbose || (report_is_on_terminal() && terminal_takes_bytes(STDERR_FILENO));

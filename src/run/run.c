@@ -162,7 +162,7 @@ static int watch_parent(struct run *run, struct error *error)
 	case PARENT_UNSEEN:
 		break;
 	}
-	return error_set(error, ERROR_SYSTEM, "--die-with-parent: its end cannot be watched");
+	return error_set(error, ERROR_SYSTEM, "--die-with-parent: cannot watch the parent");
 }
 
 /* Returns 0; or -1 with RUN->outcome or ERROR filled. */

@@ -258,7 +258,7 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 	}
 	if (errno != EPERM && errno != EACCES)
 		return rename_failed(lock, error);
-	error_set(error, ERROR_CREATE, "its holder is dead, but the lock file cannot be renamed");
+	error_set(error, ERROR_CREATE, "it may be taken over, but its file cannot be renamed");
 	return takeover_wait(lock, lock->fd, wait, 0);
 }
 

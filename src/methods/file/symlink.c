@@ -147,7 +147,7 @@ static enum outcome symlink_take_over(struct lock *lock, struct link_seen *exist
 		guard_leave(lock, guard, name);
 		return AGAIN;
 	}
-	error_set(error, ERROR_CREATE, "its holder is dead, but the lock cannot be removed");
+	error_set(error, ERROR_CREATE, "it may be taken over, but cannot be removed");
 	guard_leave(lock, guard, name);
 	return takeover_wait(lock, -1, wait, 0);
 }

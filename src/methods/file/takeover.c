@@ -315,7 +315,7 @@ static enum outcome remove_existing(struct lock *lock, const struct object_seen 
 	if (lock->files.state->object->remove(lock, existing->fd) != 0 && errno != ENOENT) {
 		if (existing->record.pid > 0)
 			error_set(error, ERROR_CREATE,
-			    "its holder, process %ld, is dead, but the lock cannot be removed",
+			    "it may be taken over from process %ld, but cannot be removed",
 			    (long)existing->record.pid);
 		else
 			error_set(error, ERROR_CREATE,

@@ -31,7 +31,7 @@
 
 enum { MOST_WORDS = 10 };
 
-/* The longest note on a server, in bytes: helpers keep 200 of the note and the command together. */
+/* The longest --note for a lock on a server, in bytes: it shares 200 with the command. */
 enum { LONGEST_NOTE = 150 };
 
 /* The helper's arguments, from its program to the URL. */
