@@ -68,7 +68,7 @@ struct queue {
 void queue_open(struct queue *queue, const struct lock *lock);
 
 /* Draw a ticket from LOCK's queue, which is opened if it is not, and created if it does not exist.
- * FRONT: a ticket before all ordinary ones, which QUEUE->places does not limit.  Returns false when
+ * FRONT: draw one before all ordinary tickets, whatever QUEUE->places says.  Returns false when
  * DEADLINE passes, when QUEUE->full, or when the queue is unusable or untrusted. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline);

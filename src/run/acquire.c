@@ -134,7 +134,7 @@ static enum run_locks held_by_us(const struct acquisition *acquisition, const st
 	if (is_less)
 		why = "waiting for it in this mode would never end";
 	else if (acquisition->nesting == NESTING_AGAIN)
-		why = "waiting for it would never end if another process waited between the two";
+		why = "waiting for it would never end if another process queued before this one";
 	if (is_on_server(lock))
 		error_plain(&error, ERROR_USAGE, "held %sby the semlock above this command: %s%s",
 		    less, why, cure);
@@ -240,7 +240,8 @@ static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 
 	if (lock->place.unordered && needs_queue(&acquisition->wait) && !acquisition->said &&
 	    !request->quiet)
-		complain("%s: its queue cannot be used: %s, and the wait is in the kernel's order",
+		complain(
+		    "%s: its queue cannot be used, so %s, and the wait is in the kernel's order",
 		    messages_label(request, lock),
 		    acquisition->wait.supersede ? "--supersede ends no wait"
 						: "--queue-max is not kept");

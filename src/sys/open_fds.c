@@ -403,7 +403,7 @@ static bool signal_holder(const struct holder_search *search, pid_t pid, int sig
 	return found;
 }
 
-/* Wait for PID alone: waitpid(-1) would return UNREAPED every time, and no other child. */
+/* Wait for PID alone: waitpid(-1) could reap UNREAPED, which must stay a zombie. */
 static bool has_reaped(pid_t pid, const struct pipe_holders *holders)
 {
 	return holders->unreaped > 0 && pid != holders->unreaped &&

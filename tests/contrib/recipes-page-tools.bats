@@ -163,10 +163,10 @@ repository() {
 	let_go
 }
 
-@test "A job that already runs, without a lock: the next one waits for its end" {
+@test "A job that was started without a lock: the next one waits for its end" {
 	program bin/next-job 'echo ran >ran'
 	start running sleep 1000
-	recipe 'A job that already runs, without a lock' 1 | sed "s/4242/${PID[running]}/" >lines
+	recipe 'A job that was started without a lock' 1 | sed "s/4242/${PID[running]}/" >lines
 	start next sh lines
 	sleeping next
 	[ ! -e ran ]

@@ -127,7 +127,7 @@ leaves() {
 	"$PROBE" blocked "${PID[other]}"
 	let_go
 	ended other 0
-	[ "$(grep -c "$place/l: its queue cannot be used: --queue-max is not kept" other.err)" -eq 1 ] || complain "$(cat other.err)"
+	[ "$(grep -c "$place/l: its queue cannot be used, so --queue-max is not kept" other.err)" -eq 1 ] || complain "$(cat other.err)"
 	rm -rf "$place" "$(queue_of "$place/l")"
 }
 
