@@ -448,7 +448,7 @@ bool queue_follow(struct queue *queue, const struct lock *lock)
 enum turn queue_await(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
 {
 	static const struct timespec between_searches = {0, MILLISECOND};
-	int64_t before = queue->seen, known = -1, left, rest;
+	int64_t before = queue->seen, left, rest;
 	struct error ignored;
 	bool preceded;
 
@@ -457,7 +457,7 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 		return TURN_LOOK;
 	}
 	queue->seen = -1;
-	for (unsigned woken = 0;; woken++, before = known) {
+	for (unsigned woken = 0;; woken++, before = -1) {
 		preceded = before >= 0 || has_predecessor(queue, &before);
 		/* An earlier ticket may have gone because its owner followed the name, and not
 		 * because its turn is over.  So look at the name after the search; if it means
@@ -484,18 +484,12 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 		 * look. */
 		if (wakeup_set(left < rest ? left : rest, &ignored) != 0 && !deadline->never)
 			return TURN_BROKEN;
-		known = -1;
-		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0) {
+		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0)
 			look_soon(queue);
-		} else if (errno == EINTR) {
+		else if (errno == EINTR)
 			queue->last = before;
-			/* Far from our turn, it does not matter yet whether the process before us
-			 * is stopped; and if the lock is free, the look finds it deserted. */
-			if (queue->far >= 0)
-				known = before;
-		} else {
+		else
 			return TURN_BROKEN;
-		}
 	}
 }
 

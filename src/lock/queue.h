@@ -117,8 +117,7 @@ enum turn queue_await(struct queue *queue, const struct lock *lock,
 /* The ns until the next look: a second for each ticket before ours, 100 at most.  So only the
  * second in line looks once a second, and a long queue costs next to nothing.  A hundred tickets
  * are not counted again while the first and the last of them are there: then nobody has had a turn.
- * If some between those have given up, the pause is too long, by less than 100 s.  Nor, while there
- * are a hundred, do we check again whether the process before us is stopped. */
+ * If some between those have given up, the pause is too long, by less than 100 s. */
 int64_t queue_pause(struct queue *queue);
 
 /* Give the ticket up: it is the next waiter's turn.  The last process to leave removes the queue

@@ -317,12 +317,6 @@ watched_waiter() {
 	counts() { awk -v look="$1" '/^flock/ { n = 0 } /F_GETLK/ { n++ } /it_value=.tv_sec=9/ && ++looks == look { print n }' far.trace; }
 	[ "$(counts 1)" -ge 100 ] || complain "$(counts 1) calls: $(cat far.trace)"
 	[ "$(counts 2)" -le 5 ] || complain "$(counts 2) calls: $(cat far.trace)"
-	# woken before the next look, it sleeps on the same ticket at once
-	eventually sh -c 'tail -n 1 far.trace | grep -q F_OFD_SETLKW'
-	i=$(wc -l <far.trace) # without the line of the call that sleeps
-	kill -IO "$(pgrep -P "${PID[far]}")"
-	eventually sh -c "tail -n +$((i + 2)) far.trace | grep -q F_OFD_SETLKW"
-	! tail -n +$((i + 2)) far.trace | grep F_GETLK || complain "$(cat far.trace)"
 	kill -KILL "${PID[far]}" "$(pgrep -P "${PID[far]}")"
 }
 
