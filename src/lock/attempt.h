@@ -9,8 +9,8 @@
 /* Take LOCK, and a slot of it if it has slots, without sleeping. */
 enum outcome attempt_try(struct lock *lock, struct error *error);
 
-/* The same for a caller that does not wait.  Another process may only try slots (-n --take) and
- * release them again: so try several times before BUSY. */
+/* The same for a caller that does not wait.  Another process can hold slots for a moment (-n
+ * --take), and release them again: so try several times before BUSY. */
 enum outcome attempt_once(struct lock *lock, struct error *error);
 
 /* Sleep in the lock call until LOCK is taken; BUSY when DEADLINE has passed.  The caller must call

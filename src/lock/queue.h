@@ -15,7 +15,7 @@
  * The queue file is shared memory named after the lock's device and inode.  The first waiter
  * creates it, and the last one to leave removes it.  It decides the order, but neither exclusion
  * nor progress: to see whether a lock is deserted, a waiter checks the lock itself (attempt.h), at
- * times that no ticket can move.  A fault of the queue costs order, and nothing else.
+ * least every 100 s, whatever the tickets do.  A fault of the queue costs order, and nothing else.
  *
  * A ticket that supersedes others (--supersede) is marked: it is two bytes long.  A waiter with a
  * marked ticket gives up when it finds a later one.  So nobody is signalled, no mark outlives its

@@ -146,7 +146,7 @@ static int acknowledge(const struct front *front, int status)
 		return status;
 	if (keeper_say(front->keeper, KEEPER_ACK) != 0 && errno != EPIPE &&
 	    errno != ECONNRESET) { /* the end of the connection is seen below */
-		complain("%s: given up, as this call cannot confirm it: %s", front->request->label,
+		complain("%s: given up: cannot write to its keeper: %s", front->request->label,
 		    strerror(errno));
 		give_up(front);
 		return EXIT_LOST;

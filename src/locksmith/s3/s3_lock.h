@@ -86,7 +86,8 @@ void s3_lock_set_token(struct s3_lock *lock, int64_t token);
 bool s3_lock_is_ours(const struct s3_lock *lock);
 
 /* True if, by the server's two dates, the lock was released at most NS nanoseconds ago, by a holder
- * that had waited for it.  The dates are in whole seconds: it may be two more. */
+ * that had waited for it.  The dates are in whole seconds: so two seconds more count,
+ * too. */
 bool s3_lock_was_waited_for(const struct s3_lock *lock, int64_t ns);
 
 /* True if, by the server's two dates, the last write is so old that the holder has lost the lock,
