@@ -273,6 +273,7 @@ as_process_1=(unshare --pid --fork "$PROBE" with-default INT TERM -- "$SEMLOCK")
 	for n in 1 2 3 4 5 6 7 8 9 10; do
 		start "run$n" "$SEMLOCK" l "$PROBE" inside room 1000000000
 	done
+	eventually [ -e l ]
 	for n in 1 2 3 4 5 6 7 8 9 10; do
 		kill -TERM "${PID[run$n]}"
 		ended "run$n" 143
