@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -108,14 +107,6 @@ static int make_locks(struct run *run, struct error *error)
 	return 0;
 }
 
-/* Only a manager's variables name semlock's process: without them, save the system calls. */
-static pid_t named_by_manager(const struct subreaper *subreaper)
-{
-	if (getenv("LISTEN_PID") == NULL && getenv("WATCHDOG_PID") == NULL)
-		return 0;
-	return subreaper_or_self(subreaper);
-}
-
 static void make_command(struct run *run)
 {
 	const struct request *request = run->request;
@@ -126,7 +117,7 @@ static void make_command(struct run *run)
 	    .locks = run->locks,
 	    .nlocks = request->nlocks,
 	    .policy = policy_of(request),
-	    .semlock = named_by_manager(&run->subreaper),
+	    .semlock = command_gets_pids() ? subreaper_or_self(&run->subreaper) : 0,
 	    .group = run->subreaper.group,
 	    .limit = {request->run_timeout, request->signal == 0 ? SIGTERM : request->signal,
 		request->kill_after},

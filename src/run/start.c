@@ -94,33 +94,47 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 	return 0;
 }
 
-/* A service manager sets LISTEN_PID and WATCHDOG_PID to the process that it starts, SEMLOCK; but
- * its sockets and watchdog are meant for the command: put the command's PID there.  Runs in the
- * child, which may share the parent's memory: call nothing that takes a lock in libc. */
-static void pass_on_pid(const char *name, char *text, pid_t semlock)
-{
-	const size_t length = strlen(name);
-	char digits[16], *at = digits + sizeof digits;
-	long pid = (long)getpid();
+/* A service manager sets these to the process that it starts, semlock; but its sockets and its
+ * watchdog are meant for the command. */
+static const char *const PASSED_ON[] = {"LISTEN_PID=", "WATCHDOG_PID="};
+enum { PASSED_ON_COUNT = sizeof PASSED_ON / sizeof *PASSED_ON };
 
-	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
-		if (strncmp(*entry, name, length) != 0 ||
-		    text_number(*entry + length, INT_MAX) != semlock)
-			continue;
-		for (*--at = '\0'; pid > 0; pid /= 10)
-			*--at = (char)('0' + pid % 10);
-		stpcpy(stpcpy(text, name), at);
-		*entry = text;
-		return;
-	}
+/* Which of them is ENTRY of environ?  -1: none. */
+static int passed_on(const char *entry)
+{
+	for (int i = 0; i < PASSED_ON_COUNT; i++)
+		if (strncmp(entry, PASSED_ON[i], strlen(PASSED_ON[i])) == 0)
+			return i;
+	return -1;
 }
 
+bool command_gets_pids(void)
+{
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
+		if (passed_on(*entry) >= 0)
+			return true;
+	return false;
+}
+
+/* Put the command's PID where SEMLOCK's is.  Runs in the child, which may share the parent's
+ * memory: call nothing that takes a lock in libc. */
 static void pass_on_pids(pid_t semlock)
 {
-	static char listen_pid[32], watchdog_pid[32];
+	static char texts[PASSED_ON_COUNT][32];
+	char digits[16], *at;
+	int i;
 
-	pass_on_pid("LISTEN_PID=", listen_pid, semlock);
-	pass_on_pid("WATCHDOG_PID=", watchdog_pid, semlock);
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+		i = passed_on(*entry);
+		if (i < 0 || text_number(*entry + strlen(PASSED_ON[i]), INT_MAX) != semlock)
+			continue;
+		at = digits + sizeof digits;
+		*--at = '\0';
+		for (long pid = (long)getpid(); pid > 0; pid /= 10)
+			*--at = (char)('0' + pid % 10);
+		stpcpy(stpcpy(texts[i], PASSED_ON[i]), at);
+		*entry = texts[i];
+	}
 }
 
 /* ---- its process ---- */

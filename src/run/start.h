@@ -72,6 +72,10 @@ struct result {
  * 0, or -1 with ERROR filled when there is no memory. */
 int environment_set(const struct lock *lock, const char *label, struct error *error);
 
+/* Does environ have a variable that may name semlock, whose command gets its own PID there
+ * (LISTEN_PID, WATCHDOG_PID)?  If not, struct command's SEMLOCK is not needed. */
+bool command_gets_pids(void);
+
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record must name its
  * process first.  It inherits the descriptors that are open now.  Returns the PID, or -1 with ERROR
  * filled. */
