@@ -491,7 +491,7 @@ told() {
 	done
 	refused 64 "held by the semlock above this command" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL"
 	refused 64 "held by the semlock above this command" "$SEMLOCK" "$URL" sh -c 'sh -c "\"$0\" $1 touch\ ran"; exit $?' "$SEMLOCK" "$URL"
-	refused 64 "if another process waited between" "$SEMLOCK" -s "$URL" "$SEMLOCK" -s "$URL" touch ran
+	refused 64 "if another process queued before this one" "$SEMLOCK" -s "$URL" "$SEMLOCK" -s "$URL" touch ran
 	[ ! -e ran ]
 	[ "$(count)" -eq 0 ]
 }
