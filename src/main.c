@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 		return run_end(&run);
 	}
 	run.holds = acquire(&run);
-	/* without a command and --hold, the caller's descriptor stays locked */
+	/* with neither a command nor --hold, the caller's descriptor stays locked */
 	if (run.holds != LOCKS_NONE && (request.command != NULL || request.hold)) {
 		run_command(&run);
 		run_release(&run);

@@ -10,19 +10,22 @@
 
 /* Facts about a request, besides the options that were given. */
 enum fact {
-	NO_LOCK, /* --who, of all locks */
+	NO_LOCK, /* --who without a LOCK: it reports all locks */
 	COMMAND, /* a command was given */
-	/* neither a command nor --hold: the caller's descriptor stays locked */
+	/* no command and no --hold: semlock ends at once, and leaves the caller's descriptor
+	 * locked */
 	ENDS_AT_ONCE,
-	NO_OWNER,        /* --hold has no PID */
-	UNLOCKS_A_NAME,  /* -u with a LOCK that is not a descriptor; flock(1) accepts it */
-	LOCKS_NO_FD,     /* the method cannot lock a descriptor */
-	HAS_NO_MODE,     /* what the method creates has no permissions */
-	NEEDS_NO_INIT,   /* the method creates what it locks */
-	TAKES_TOO_MANY,  /* --take: more than there are slots */
-	TAKES_ELSEWHERE, /* --take: several slots, but not of a named file */
-	WAITS_NOT,       /* -w 0 */
-	LEASED_HERE,     /* --ttl, without a server that keeps the lease */
+	NO_OWNER, /* --hold names no PID */
+	/* LOCK is a name, which -u refuses unless semlock is invoked as flock */
+	UNLOCKS_A_NAME,
+	LOCKS_NO_FD,    /* the method cannot lock a descriptor */
+	HAS_NO_MODE,    /* the method creates a symbolic link, which has no permissions */
+	NEEDS_NO_INIT,  /* the method creates its lock file itself, without --init */
+	TAKES_TOO_MANY, /* --take asks for more slots than the lock has */
+	/* --take asks for several slots, and the lock is a descriptor or on a server */
+	TAKES_ELSEWHERE,
+	WAITS_NOT,   /* -w 0 */
+	LEASED_HERE, /* --ttl for a lock that is not on a server */
 	FACTS_END
 };
 
@@ -56,7 +59,7 @@ static uint64_t facts_of(const struct request *request, const struct reading *re
 	       fact_if(given(reading, OPT(TTL)) && method->family != ON_SERVER, LEASED_HERE);
 }
 
-/* The options that methods of FAMILY (one bit) do not support. */
+/* The options that methods of FAMILY (KERNEL_LOCKS, ...) do not support. */
 static uint64_t unknown_to(unsigned family)
 {
 	uint64_t unknown = 0;
@@ -70,11 +73,12 @@ static uint64_t unknown_to(unsigned family)
 #define ALWAYS (~UINT64_C(0))
 #define NONE UINT64_C(0)
 
-/* The rows of rules.def; an UNKNOWN_TO has its LOCKS, and a RULE none. */
+/* A row of rules.def.  A RULE has LOCKS 0; an UNKNOWN_TO has empty sets WITH and WITHOUT. */
 struct rule {
 	uint64_t these, with, without;
 	unsigned short locks;
-	unsigned short why; /* where its text begins in TEXTS: a pointer would be relocated */
+	/* offset of its text in TEXTS, not a pointer, which each start would relocate */
+	unsigned short why;
 };
 
 #define MEMBER(line) MEMBER_OF(line)

@@ -28,14 +28,15 @@ static int check_lock_name(const char *name, struct error *error)
 	return 0;
 }
 
-/* Where the locks are, and whose. */
+/* Which directory --name uses. */
 struct place {
-	bool of_root; /* in /run/semlock */
-	uid_t user;   /* else in the home directory of this user */
+	bool of_root; /* /run/semlock */
+	uid_t user;   /* else .local/state/semlock in the home directory of this user */
 };
 
-/* Our effective user or, if that is uid 0 in a user namespace (unshare -r) or under fakeroot(1),
- * the user that it stands for: this user must get the same locks as outside. */
+/* Whose locks does this process use?  Those of its effective user, as the kernel sees it:
+ * fakeroot(1) only pretends that we are root.  In a user namespace (unshare -r), uid 0 stands for a
+ * user outside, who must get the same locks inside as outside: return that user. */
 static uid_t user_behind_root(void)
 {
 	unsigned long inside, outside;
@@ -50,12 +51,13 @@ static uid_t user_behind_root(void)
 	return user;
 }
 
-/* From the password database, not from HOME: cron, sudo, su, a login and a service must find the
- * same file.  Returns NULL if USER has no home directory there. */
+/* The home directory of USER, from the password database.  Not from HOME, which differs between
+ * cron, sudo, su, a login and a service: all of them must find the same file.  Returns NULL if the
+ * database has no home directory for USER. */
 static const char *home_directory(uid_t user)
 {
 	const struct passwd *entry;
-#if defined STATIC_BINARY && defined __GLIBC__ /* its getpwuid(3) would load shared libraries */
+#if defined STATIC_BINARY && defined __GLIBC__ /* glibc's getpwuid(3) would load shared libraries */
 	FILE *database = fopen("/etc/passwd", "re");
 
 	do
@@ -84,7 +86,7 @@ static bool is_private(const char *directory, bool of_root)
 
 static int make_directory(const char *directory, mode_t mode, struct error *error)
 {
-	mode_t before = umask(0022); /* root's directory is open to all, for --who */
+	mode_t before = umask(0022); /* with --who, any user may look into root's directory */
 	int result = mkdir(directory, mode);
 
 	umask(before);
@@ -94,8 +96,9 @@ static int make_directory(const char *directory, mode_t mode, struct error *erro
 	return 0;
 }
 
-/* Root in a container has a /run of its own.  Root under unshare -r does not: use the home
- * directory of the user that it stands for. */
+/* Choose the directory.  Root in a container has its own /run, and uses /run/semlock there.  Root
+ * under unshare -r cannot write to /run: use the home directory of the user that this root stands
+ * for. */
 static struct place find_place(bool create)
 {
 	struct place place = {.of_root = geteuid() == 0, .user = geteuid()};
@@ -171,7 +174,7 @@ char *named_lock_path(const char *name, bool create, struct error *error)
 	place = find_place(create);
 	if (find_directory(&place, directory, create, error) != 0)
 		return NULL;
-	/* if it does not exist, no lock in it is held */
+	/* without CREATE, a missing directory is no error: no lock in it can be held */
 	if ((create || access(directory, F_OK) == 0) && !is_private(directory, place.of_root)) {
 		error_plain(error, ERROR_OPEN,
 		    "not trusted: the directory %.100s must be yours, with mode %s", directory,

@@ -7,10 +7,10 @@
 
 #include "report/error.h"
 
-/* The path of the lock called NAME: root's is in /run/semlock (0755), another user's in
- * .local/state/semlock (0700) in the home directory of the password database, whatever the
- * environment says.  With CREATE, creates the directory if it does not exist.  Returns a string for
- * free(3), or NULL with ERROR filled. */
+/* Find the path of the lock called NAME.  Root's locks are in /run/semlock (mode 0755).  The locks
+ * of another user are in .local/state/semlock (mode 0700), in the home directory that the password
+ * database names, whatever HOME says.  With CREATE, creates the directory if it does not exist.
+ * Returns a string for free(3), or NULL with ERROR filled. */
 char *named_lock_path(const char *name, bool create, struct error *error);
 
 #endif

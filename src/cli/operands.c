@@ -84,8 +84,8 @@ static bool is_value_of(enum option_id option, const char *word)
 	return is_number(word);
 }
 
-/* "--hold 4242 --detach LOCK": an optional value follows "=", and 4242 was taken for LOCK.  Refuse
- * it, unless a file of that name exists. */
+/* In "--hold 4242 --detach LOCK", 4242 was taken for LOCK, because an optional value must follow
+ * "=".  Refuse such a WORD, unless a file of that name exists. */
 static void refuse_detached_value(const struct request *request, const struct reading *reading,
     const char *word)
 {
@@ -139,7 +139,8 @@ static void refuse_number_of_fd(const struct request *request, const char *word)
 	    word, word, word);
 }
 
-/* rules.def refuses --detach and --keep-place without --hold. */
+/* Does REQUEST need no command?  --detach and --keep-place need none even without --hold: rules.def
+ * refuses that with a better message than "no command given". */
 static bool needs_no_command(const struct request *request)
 {
 	return request->hold || request->detach || request->keep_place || request->held ||
@@ -169,7 +170,7 @@ static char **read_lock(struct request *request, struct reading *reading, char *
 	if (words[0] == NULL)
 		die(EXIT_USAGE, "no LOCK given (see --help)");
 	request->label = words[0];
-	/* LOCK alone is a descriptor, but for --hold */
+	/* without --hold, a lone word is a descriptor's number: do not refuse it */
 	if (words[1] != NULL || request->hold)
 		refuse_detached_value(request, reading, words[0]);
 	if (words[1] == NULL && !needs_no_command(request)) {
@@ -228,7 +229,7 @@ static void read_all_locks(struct request *request, const struct reading *readin
 void operands_read(struct request *request, struct reading *reading, char **words)
 {
 	if (given(reading, OPT(JSON)) && !request->who)
-		return; /* rules.def refuses it */
+		return; /* rules.def refuses --json without --who */
 	if (request->who)
 		read_all_locks(request, reading, words);
 	else

@@ -6,9 +6,10 @@
 #include "cli/reading.h"
 #include "cli/request.h"
 
-/* Fill REQUEST from WORDS, which end with NULL, and from --name and --fd in READING: its first
- * lock, and what runs under it; with --who, all locks.  If WORDS are invalid, ends the program with
- * a message and EXIT_USAGE, or for --name with the status of named_lock_path()'s error. */
+/* Fill REQUEST's first lock, and what runs under it; with --who, fill all its locks.  They come
+ * from WORDS, which end with NULL, and from --name and --fd in READING.  If WORDS are invalid, ends
+ * the program with EXIT_USAGE and a message; if --name fails, with the status of
+ * named_lock_path()'s error. */
 void operands_read(struct request *request, struct reading *reading, char **words);
 
 #endif

@@ -31,7 +31,8 @@ static int argument_kind(const struct option_row *row)
 	return row->argument[0] == '[' ? optional_argument : no_argument;
 }
 
-/* By hand, like option_name(): strsep(3) and printf(3) would cost each start several pages. */
+/* Add the names in NAMES, which blanks separate, to TABLE.  Split them by hand: strsep(3) here, or
+ * printf(3) in option_name(), would touch several more pages of memory at each start. */
 static void add_names(struct option_table *table, enum option_id id, const char *names)
 {
 	char *to = table->text + table->text_length;

@@ -29,8 +29,8 @@ enum {
 	ALL_LOCKS = KERNEL_LOCKS | FILE_LOCKS | SERVER_LOCKS
 };
 
-/* A row of the table, without its action.  Characters and no pointers: a program that is
- * position-independent relocates all its pointers at each start. */
+/* A row of the table, without its action.  It has characters, and no pointers: a
+ * position-independent program relocates each of its pointers at each start. */
 struct option_row {
 	char letters[3];
 	char names[24];
@@ -42,23 +42,24 @@ struct option_row {
 extern const struct option_row option_rows[OPTIONS];
 
 enum {
-	OPTION_NAMES_SIZE = 0 /* all names, each with its NUL */
+	OPTION_NAMES_SIZE = 0 /* bytes: all names, each with its NUL */
 #define OPTION(id, letters, names, argument, locks, action, help) +(int)sizeof names
 #define PREFIXES(id, words) +(int)sizeof words
 #include "cli/options.def"
 	,
-	/* few options have a second name or prefixes, and the table is on the stack */
+	/* the most names and prefixes in the table, which is on the stack.  Few options have
+	 * several: 20 more than there are options are enough */
 	OPTION_NAMES_MOST = OPTIONS + 20
 };
 
-/* What getopt_long(3) is given; option_of() translates its answer. */
+/* The tables for getopt_long(3).  option_of() translates what getopt_long(3) returns. */
 struct option_table {
-	unsigned names;     /* entries of LONGS that --help lists ... */
-	unsigned all;       /* ... and with the prefixes that flock(1) accepts */
-	size_t text_length; /* of TEXT, which the names lie in */
+	unsigned names;     /* how many entries of LONGS --help lists ... */
+	unsigned all;       /* ... and how many there are with the prefixes of flock(1) */
+	size_t text_length; /* bytes used of TEXT, which holds the names */
 	char letters[4 * OPTIONS];
 	char text[OPTION_NAMES_SIZE];
-	struct option longs[OPTION_NAMES_MOST + 1]; /* ends with a name of NULL */
+	struct option longs[OPTION_NAMES_MOST + 1]; /* the last one has the name NULL */
 };
 
 /* Fill TABLE. */
@@ -71,7 +72,8 @@ enum option_id option_of(int answer);
  * overwrite the text. */
 const char *option_name(enum option_id id);
 
-/* Is WORD, which begins with a dash, exactly one option: "-n", "--wait", "--wait=5"? */
+/* Is WORD, which begins with a dash, the whole name of one option, such as "-n", "--wait" or
+ * "--wait=5"?  Not if it is abbreviated, or a bundle of letters. */
 bool option_known(const char *word);
 
 #endif

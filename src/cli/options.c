@@ -59,8 +59,8 @@ static void read_signal(struct request *request, const char *name)
 	request->signal_text = optarg;
 }
 
-/* optarg, the argument of option NAME, is not a number.  Returns the PID of the nearest ancestor of
- * that name; if there is none, ends the program. */
+/* optarg, the argument of option NAME, is the name of an ancestor.  Returns the PID of the nearest
+ * ancestor with that name; if there is none, ends the program. */
 static pid_t read_ancestor(const char *name)
 {
 	const pid_t pid = ancestor_named(optarg);
@@ -73,8 +73,8 @@ static pid_t read_ancestor(const char *name)
 	    optarg, all);
 }
 
-/* The process in optarg, the argument of option NAME: a PID, or an ancestor's name; 0 if there is
- * none. */
+/* The process that optarg, the argument of option NAME, means: a PID, or an ancestor's name.
+ * Returns its PID, or 0 if the option has no argument. */
 static pid_t read_process(const char *name)
 {
 	if (optarg == NULL)
@@ -107,7 +107,7 @@ static void read_status_fd(const char *name)
 		die(EXIT_USAGE, "%s %s: this descriptor is not open", name, optarg);
 }
 
-#define NOTED ((void)0) /* reading->given is enough */
+#define NOTED ((void)0) /* no action: reading->given has the option */
 
 /* Option ID was given, with the value in optarg. */
 static void read_option(struct request *request, struct reading *reading, enum option_id id)
@@ -151,7 +151,7 @@ static void check_word(const struct request *request, const struct option_table 
 		unknown_option_check_bundle(word);
 }
 
-/* ---- all of them ---- */
+/* ---- all options ---- */
 
 int options_read(struct request *request, struct reading *reading, int argc, char **argv)
 {

@@ -52,7 +52,8 @@ static bool read_option(enum option_id id, struct other_semlock *other, bool *lo
 	return other->method != NULL;
 }
 
-/* The words after the options are LOCK, "--" or "-c", COMMAND. */
+/* Returns the first word of the command, or NULL.  REST is what follows the options: LOCK, unless
+ * LOCK_NAMED (--name or --fd); perhaps "--" or "-c"; then the command. */
 static const char *command_of(char **rest, bool lock_named)
 {
 	if (!lock_named && rest[0] != NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/other_semlock.h - reads the command line of another semlock, or flock(1), that waits or
- * holds: what it asks for, and why. */
+/* cli/other_semlock.h - reads the command line of another process, a semlock or flock(1) that holds
+ * a lock or waits for one: what it asks for, and why (--note). */
 #ifndef SEMLOCK_CLI_OTHER_SEMLOCK_H
 #define SEMLOCK_CLI_OTHER_SEMLOCK_H
 
@@ -15,14 +15,14 @@ struct other_semlock {
 	const struct method *method;
 	enum owner_mode mode;
 	bool has_range;      /* --start or --length */
-	bool several;        /* it names several locks (-f) */
-	const char *command; /* the first word of its command, in WORDS; NULL: it has none */
-	const char *note;    /* --note as it was typed, in WORDS, or NULL */
+	bool several;        /* the command line names several locks (-f) */
+	const char *command; /* the command's first word, which lies in WORDS; NULL: no command */
+	const char *note;    /* --note as it was typed, which lies in WORDS; NULL: no --note */
 };
 
-/* Read WORDS, LENGTH bytes, each word ended by a zero, into OTHER.  Returns false if they are
- * invalid, or name several locks (-f), whose modes can differ: then only OTHER->note is
- * meaningful. */
+/* Read WORDS, a command line of LENGTH bytes, in which a zero ends each word, into OTHER.  Returns
+ * false if WORDS are invalid, or if they name several locks (-f), whose modes can differ: then only
+ * OTHER->note is meaningful. */
 bool other_semlock_read(const char *words, size_t length, struct other_semlock *other);
 
 #endif

@@ -17,7 +17,8 @@
 
 /* ---- the method ---- */
 
-/* Invoked as flock, recognise no URLs.  An empty LOCK is probably an unset variable: --who must not
+/* Choose the method: from -m, --fcntl, --start and --length, or from a URL.  Invoked as flock, take
+ * a URL for a file's name.  Refuse an empty LOCK, which is probably an unset variable: --who would
  * report it free. */
 static void choose_method(struct request *request, const struct reading *reading)
 {
@@ -61,7 +62,8 @@ static void choose_method(struct request *request, const struct reading *reading
 	}
 }
 
-/* The last -s or -x before each LOCK decides its mode: note whether any lock is shared. */
+/* Set OPT(SHARED) in READING if any lock is shared.  The last -s or -x before a LOCK decides that
+ * lock's mode. */
 static void note_shared_locks(const struct request *request, struct reading *reading)
 {
 	if (request->who)
@@ -74,8 +76,8 @@ static void note_shared_locks(const struct request *request, struct reading *rea
 
 /* ---- the environment ---- */
 
-/* SEMLOCK_VERBOSE=1 is -v, for all calls of a CI job, say; -q wins.  The environment sets no other
- * option. */
+/* Does the environment ask for -v?  SEMLOCK_VERBOSE=1 does, for instance for all calls of a CI job;
+ * -q overrides it.  The environment sets no other option. */
 static bool is_verbose_by_environment(void)
 {
 	const char *value = secure_getenv("SEMLOCK_VERBOSE");
@@ -83,7 +85,7 @@ static bool is_verbose_by_environment(void)
 	return value != NULL && strcmp(value, "1") == 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole command line ---- */
 
 void request_read(struct request *request, int argc, char **argv)
 {
@@ -119,7 +121,8 @@ void request_read(struct request *request, int argc, char **argv)
 		request->locks[0].mode = SHARED; /* each slot's holder shares the lock itself */
 	request->spec.command = request->command;
 	request->spec.may_be_deleted = request->as_flock || request->unlock;
-	for (unsigned i = 0; i < request->nlocks; i++) { /* all else is common to them */
+	/* all other members are common to the locks */
+	for (unsigned i = 0; i < request->nlocks; i++) {
 		named = request->locks[i];
 		request->locks[i] = request->spec;
 		request->locks[i].name = named.name;
@@ -127,7 +130,8 @@ void request_read(struct request *request, int argc, char **argv)
 		request->locks[i].mode = named.mode;
 		request->locks[i].of_user = named.of_user;
 		if (named.of_user && !request->spec.exact_mode)
-			/* all users may enter root's directory */
+			/* any user may enter root's directory: the file itself keeps other users
+			 * out */
 			request->locks[i].create_mode = 0600;
 	}
 }

@@ -5,8 +5,9 @@
 
 #include "cli/request.h"
 
-/* Fill REQUEST from ARGV.  Ends the program with EXIT_USAGE, and a message, if ARGV is invalid;
- * with EXIT_SUCCESS for --help and --version. */
+/* Fill REQUEST from ARGV.  If ARGV is invalid, ends the program with a message and EXIT_USAGE (for
+ * --name, and invoked as flock, also with other statuses); after --help and --version, with
+ * EXIT_SUCCESS. */
 void request_read(struct request *request, int argc, char **argv);
 
 #endif

@@ -14,9 +14,9 @@ struct reading {
 	 * also stands for an operand that is a descriptor's number */
 	uint64_t given;
 	enum lock_mode mode; /* for the next lock on the command line */
-	bool has_signal;     /* --replace or --toggle names one */
-	const char *name;    /* --name; NULL */
-	int fd;              /* --fd; -1 */
+	bool has_signal;     /* --replace or --toggle names a signal */
+	const char *name;    /* the name of --name; NULL: not given */
+	int fd;              /* the descriptor of --fd; -1: not given */
 };
 
 /* Is one of OPTIONS, a set, in effect? */

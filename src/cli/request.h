@@ -11,44 +11,49 @@
 #include "lock/lock.h"
 
 struct request {
-	bool as_flock;         /* invoked as flock: behave like flock(1) where the two differ */
+	bool as_flock;         /* invoked as flock: behave like flock(1) where semlock differs */
 	struct lock_spec spec; /* what all the locks have in common: the method, the slots, ... */
 	bool method_asked;     /* -m or --fcntl was given: --who looks for no other method */
 	/* LOCK or FD first, then those of -f; with --who, all that are named */
 	struct lock_spec *locks;
 	unsigned nlocks;
-	const char *label; /* the user's name for the first lock */
+	/* what messages call the first lock: LOCK as typed, or the path of --name */
+	const char *label;
 	bool unlock;
 	bool nonblocking;
 	int64_t wait;   /* ns; -1: no limit */
-	bool first;     /* before all waiters */
-	bool supersede; /* earlier waiters that were also started with it give up */
-	int queue_max;  /* wait only if fewer waiters are in the queue; -1: no limit */
+	bool first;     /* --first: a place before all ordinary waiters */
+	bool supersede; /* --supersede: earlier waiters with this option give up */
+	int queue_max;  /* wait only if fewer than this wait already; -1: no limit */
 	int busy_status;
-	char **command; /* NULL: only lock the descriptor */
+	char **command; /* NULL: none */
 	bool close_fd, become;
-	bool hold;           /* no command: hold until the end of input ... */
-	pid_t owner;         /* ... or of this process (--hold=PID, or NAME); 0: of our parent */
-	bool detach;         /* in the background ... */
-	bool keep_place;     /* ... and wait there when WAIT is over */
+	bool hold; /* --hold: no command; hold until standard input ends ... */
+	/* ... or until this process ends (--hold=PID or NAME); 0: our parent */
+	pid_t owner;
+	bool detach;         /* --detach: hold in the background ... */
+	bool keep_place;     /* ... and, when WAIT is over, go on waiting there (--keep-place) */
 	const char *resume;  /* ID of the background hold to wait for, or NULL */
 	const char *release; /* ID of the background hold to end, or NULL */
 	bool dies_with_parent;
-	pid_t parent;    /* of --die-with-parent; 0: the process that started semlock */
-	const char *log; /* a file's name; NULL */
-	int on_lost;     /* a signal, or LOST_WARN; 0: not asked for */
+	/* --die-with-parent: the process whose end ends semlock; 0: the one that started semlock */
+	pid_t parent;
+	const char *log; /* the name of --log's file; NULL: none */
+	int on_lost;     /* --on-lost: a signal's number, or LOST_WARN; 0: not given */
 	bool quiet, verbose;
 	bool nested;
 	enum preempt preempt;
-	int preempt_signal;      /* for the holder */
-	int64_t older;           /* ns: --replace leaves a younger holder alone */
+	int preempt_signal; /* what --replace or --toggle sends to the holder */
+	/* --older, in ns: --replace leaves a younger holder alone; 0: not given */
+	int64_t older;
 	int64_t run_timeout;     /* ns; 0: none */
 	int64_t min_hold;        /* ns; 0: none */
-	int64_t kill_after;      /* ns; 0: never */
-	int signal;              /* of --run-timeout; 0: TERM */
-	const char *signal_text; /* as the user wrote it */
-	bool who, json;          /* only look */
-	bool held;               /* only ask: has this process inherited LOCK? */
+	int64_t kill_after;      /* ns from the first signal until SIGKILL; 0: no SIGKILL */
+	int signal;              /* what --run-timeout sends; 0: TERM */
+	const char *signal_text; /* SIGNAL as the user typed it */
+	bool who, json;          /* --who: take nothing, only report */
+	/* --held: take nothing, only ask whether this process has inherited LOCK */
+	bool held;
 };
 
 #endif

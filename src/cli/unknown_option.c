@@ -191,7 +191,7 @@ static const struct {
     {"writer", HINT_EXCLUSIVE},
 };
 
-/* The same for letters. */
+/* Letters that are options of other tools, and what to suggest for each. */
 static const struct {
 	char theirs;
 	char hint[56];
@@ -222,8 +222,8 @@ static const char *hint_for_letter(int letter)
 	return "";
 }
 
-/* "; did you mean --wait?" for WORD, of LENGTH bytes, without its dashes; or "".  The text may lie
- * in SIMILAR. */
+/* Returns a suggestion for WORD, LENGTH bytes without its dashes, such as "; did you mean --wait?";
+ * or "".  The text may lie in SIMILAR. */
 static const char *hint(const struct option_table *table, const char *word, size_t length,
     struct similar *similar)
 {
@@ -275,9 +275,9 @@ void unknown_option_refuse(const struct option_table *table, int argc, char **ar
 	char like[256];
 	unsigned count;
 
-	/* optind moves past a bundle of letters only after the last one: until then WORD precedes
-	 * the bundle.  With --shared=yes, getopt_long(3) sets optopt to its answer for a known
-	 * option. */
+	/* getopt_long(3) moves optind past a bundle of letters only after the bundle's last letter.
+	 * Until then, WORD is the word before the bundle.  For --shared=yes, where a known option
+	 * takes no argument, getopt_long(3) sets optopt to what it returns for --shared. */
 	if ((optopt > 0 && option_of(optopt) == OPTIONS) || strncmp(word, "--", 2) != 0) {
 		if (strlen(bundle) < 3 || bundle[0] != '-' || bundle[1] == '-' ||
 		    strchr(bundle, optopt) == NULL)

@@ -19,8 +19,8 @@ void unknown_option_refuse_abbreviation(const char *word, const char *name);
  * If one of its letters is not an option ("-child-exit-code"), refuse it in the same way. */
 void unknown_option_check_bundle(const char *word);
 
-/* If WORD, which was taken for LOCK, is a subcommand of other tools ("acquire", "status"): what to
- * write instead, as a part of a sentence.  Else NULL. */
+/* If WORD, which was taken for LOCK, is a subcommand of other tools ("acquire", "status"), returns
+ * what to write instead, as a part of a sentence.  Otherwise returns NULL. */
 const char *subcommand_hint(const char *word);
 
 #endif

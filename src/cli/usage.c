@@ -35,7 +35,7 @@ static const char epilogue[] =
     "  semlock -n -E 0 --name=report echo alone    skip it while the last one runs\n"
     "  semlock --who /tmp/job.lock                 who holds it, and who waits\n";
 
-/* Print "  -n, --nb, --nonblock  fail rather than wait". */
+/* Print one option, such as "  -n, --nb, --nonblock  fail rather than wait". */
 static void print_option(const struct option_row *row)
 {
 	const int help_at = 25;

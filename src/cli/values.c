@@ -53,7 +53,7 @@ static int parse_signal(const char *text)
 	return -1;
 }
 
-/* What other tools call a method: its name here. */
+/* Returns our name for the method that other tools call NAME, or NULL. */
 static const char *method_elsewhere(const char *name)
 {
 	static const struct {

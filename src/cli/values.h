@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/values.h - the values of options.  If TEXT is invalid, each of these ends the program with
- * EXIT_USAGE, and a message that names it and OPTION, "-w". */
+/* cli/values.h - reads the values of options.  If TEXT is invalid, a function that reads it ends
+ * the program with EXIT_USAGE and a message that quotes TEXT and OPTION (such as "-w"), unless its
+ * comment says otherwise. */
 #ifndef SEMLOCK_CLI_VALUES_H
 #define SEMLOCK_CLI_VALUES_H
 
@@ -17,7 +18,7 @@ const struct method *value_method(const char *name);
 /* -w: returns ns.  A negative time ends the program with NEGATIVE_STATUS. */
 int64_t value_wait(const char *text, int negative_status);
 
-/* A number of seconds, with a fraction or a suffix.  Returns ns, at least LEAST (0 or 1). */
+/* Seconds, with an optional fraction and suffix.  Returns ns, at least LEAST (0 or 1). */
 int64_t value_duration(const char *option, const char *text, int64_t least);
 
 /* --on-lost: LOST_WARN, or a signal's number. */
@@ -32,8 +33,8 @@ bool value_is_signal(const char *text);
 /* The names of the signals that value_signal() knows, with SEPARATOR between them, into TEXT. */
 void value_signal_names(char *text, size_t size, const char *separator);
 
-/* A whole number from LEAST, which is not negative, to MOST; WHAT names it in the message: "exit
- * status". */
+/* A whole number from LEAST, which is not negative, to MOST.  The message calls it WHAT, such as
+ * "exit status". */
 long value_number(const char *option, const char *text, const char *what, long least, long most);
 
 /* --release, --resume: the ID in TEXT.  TEXT is the ID itself, the line that --detach has printed

@@ -17,10 +17,11 @@
 
 /* What one look at the lock has found. */
 struct look {
-	int holders;      /* those to end or to wait for */
-	bool yields;      /* one of them may give the lock back */
-	bool doubtful;    /* it is not certain that each of them holds the lock */
-	int64_t young;    /* ns until one is old enough to be stopped (--older); 0: none */
+	int holders;   /* holders that are to be ended, or waited for */
+	bool yields;   /* one of them may give the lock back */
+	bool doubtful; /* it is not certain that each of them holds the lock */
+	/* ns until a holder is old enough to be stopped (--older); 0: none is too young */
+	int64_t young;
 	char change[200]; /* how the lock changes hands; "": it does not */
 };
 
@@ -43,13 +44,15 @@ struct preemption {
 	struct target_list targets;
 	struct owners first; /* with --toggle: the holders that the first signals went to */
 	struct look look;
-	int64_t yields_since; /* since when (ns) each look found LOOK.yields; 0: the last did not */
-	enum stage stage;     /* what LOOK has led to ... */
-	int64_t since;        /* ... and each look since then, in ns on clock_now()'s clock ... */
-	int looks;            /* ... the number of those looks */
-	long pause;           /* ms until the next look */
-	struct search_terms terms; /* of each look */
-	struct fd_walk walk;       /* of each look */
+	/* since when each look has found LOOK.yields, in ns; 0: the last one did not */
+	int64_t yields_since;
+	enum stage stage; /* what the last look has led to */
+	/* when the looks in a row that led to STAGE began, in ns on clock_now()'s clock */
+	int64_t since;
+	int looks;                 /* how many looks in a row have led to STAGE */
+	long pause;                /* ms until the next look */
+	struct search_terms terms; /* what a look may cost, and what the looks have read */
+	struct fd_walk walk;       /* the walk over all processes that the looks share */
 	int64_t look_began;        /* ns on clock_now()'s clock; 0: none is under way */
 	struct error *error;
 };
@@ -106,8 +109,9 @@ static bool proven_holder(struct preemption *state, pid_t pid, pid_t supervisor)
 		   owners_verify(state->lock, supervisor, &state->walk));
 }
 
-/* Prove that PID holds the lock, then signal it.  The target's pidfd is older than the proof: if
- * PID has ended since, the signal reaches no process. */
+/* Prove that PID holds the lock, then signal it.  The target's pidfd was opened before the proof:
+ * if PID has ended since, the signal reaches no process.  Returns 0, also if there is no proof or
+ * the time is up; or -1 with ERROR filled. */
 static int signal_holder(struct preemption *state, pid_t pid, pid_t supervisor, int signo)
 {
 	struct target *target = target_find(&state->targets, pid);
@@ -129,7 +133,8 @@ static int signal_holder(struct preemption *state, pid_t pid, pid_t supervisor, 
 	return 0;
 }
 
-/* A program that holds the lock with semlock --hold would run on without it. */
+/* Refuse to end a placeholder: the program that holds the lock with semlock --hold would run on
+ * without the lock.  Returns 0 if HOLDER is no placeholder, else -1 with ERROR filled. */
 static int refuse_placeholder(struct preemption *state, const struct owner *holder)
 {
 	pid_t pid = owner_caller_of_hold(holder);
@@ -184,11 +189,12 @@ static void continue_stopped(const struct target *target, const struct owner *ho
 		target_signal(target, SIGCONT);
 }
 
-/* Do not signal a holder that only its record or its open descriptor names.  A doubt counts if two
- * searches in a row find it and no signalled target is alive, because a doubt can pass: the lock
- * may be released during a search, and /proc/locks, which changes while it is read, can list a lock
- * twice, the second time without its process.  Returns 1 to go on, 0 to search again, -1 with ERROR
- * filled. */
+/* Is it certain that HOLDER holds the lock, so that its process PID may be signalled?  There is a
+ * doubt if only the lock's record names HOLDER, or if PID only has an open descriptor.  A doubt can
+ * pass: the lock may be released during a search, and /proc/locks, which changes while it is read,
+ * can list a lock twice, the second time without its process.  So a doubt counts if two searches in
+ * a row find it, and no process that was signalled is alive.  Returns 1 if there is no doubt; 0 to
+ * search again; -1 with ERROR filled if the doubt counts. */
 static int check_doubt(struct preemption *state, const struct owner *holder, pid_t pid)
 {
 	bool sure = state->doubted && !target_list_obeys(&state->targets);
@@ -218,8 +224,9 @@ static int check_doubt(struct preemption *state, const struct owner *holder, pid
 	return missing == NULL;
 }
 
-/* Add all processes through which the lock is held; a semlock that only the record names, to wait
- * for its end; and the command of a flock(1). */
+/* Add to the targets: all processes through which HOLDER holds the lock; a semlock that only the
+ * lock's record names, to wait for its end; and the command of a flock(1).  Returns 0, or -1 with
+ * ERROR filled. */
 static int add_targets(struct preemption *state, const struct owner *holder)
 {
 	struct target *target;
@@ -238,8 +245,8 @@ static int add_targets(struct preemption *state, const struct owner *holder)
 	           : 0;
 }
 
-/* Returns 0, or -1 with ERROR filled: process PID, which holds HOLDER's lock, belongs to another
- * user. */
+/* May process PID be signalled?  Returns -1 with ERROR filled if not, and PID holds HOLDER's lock;
+ * else 0. */
 static int check_permission(struct preemption *state, const struct owner *holder, pid_t pid)
 {
 	const struct target *target = target_find(&state->targets, pid);
@@ -308,9 +315,9 @@ static bool changes_hands(const struct owner *holder)
 	       holder->doubt == DOUBT_FLOCK;
 }
 
-/* Leave HOLDER alone if it may give the lock back, and note that in STATE->look; but only for a
- * second: then it counts as a holder, for instance a waiter that was stopped at this point.
- * Returns true if it is left alone. */
+/* Leave HOLDER alone if it may give the lock back, and note that in STATE->look.  After a second,
+ * it counts as a holder nevertheless: it may be a waiter that was stopped at this point.  Returns
+ * true if it is left alone. */
 static bool leave_yielding(struct preemption *state, const struct owners *found,
     const struct owner *holder)
 {
@@ -321,8 +328,8 @@ static bool leave_yielding(struct preemption *state, const struct owners *found,
 }
 
 /* With --older, leave HOLDER alone until it ends, releases the lock (a process can do that and live
- * on), or is old enough.  If its age is unknown, do not: the proofs decide.  Returns 1 if it is
- * left alone; 0 if not; -1 with ERROR filled. */
+ * on), or is old enough.  If its age is unknown, do not leave it alone: the proofs decide.  Returns
+ * 1 if it is left alone; 0 if not; -1 with ERROR filled. */
 static int leave_young(struct preemption *state, const struct owner *holder)
 {
 	int64_t age = clock_realtime() - holder->since,
@@ -384,7 +391,7 @@ static int stop_holders(struct preemption *state, const struct owners *found)
 	if (to_stop == NULL)
 		return error_plain(state->error, ERROR_SYSTEM, "out of memory");
 	result = judge_holders(state, found, to_stop);
-	if (state->look.doubtful && !state->stopped) /* wait for the next look */
+	if (state->look.doubtful && !state->stopped) /* signal nobody before the next look */
 		memset(to_stop, false, found->holders);
 	for (size_t i = 0; result == 0 && i < found->holders; i++)
 		if (to_stop[i])
@@ -393,11 +400,11 @@ static int stop_holders(struct preemption *state, const struct owners *found)
 	return result;
 }
 
-/* Sleep until a target's SIGKILL is due, or for the pause.  For a kernel lock, return that time in
- * ns: the caller sleeps in the kernel's queue for the lock.  For other locks, and with --toggle,
- * sleep here until a target ends, and return 0; the pause limits that, because a process can
- * release a lock and live on.  Prune the targets first: the pidfd of an ended process would keep
- * poll(2) from sleeping. */
+/* Sleep until a target's SIGKILL is due, but at most for STATE->pause.  For a kernel lock, only
+ * return that time, in ns: the caller sleeps in the kernel's queue for the lock.  For other locks,
+ * and with --toggle, sleep here, or until a target ends, and return 0.  The pause limits the sleep
+ * because a process can release a lock and live on.  Prune the targets first: the pidfd of an ended
+ * process would keep poll(2) from sleeping. */
 static int64_t wait_for_targets(struct preemption *state)
 {
 	const bool sleeps = !state->toggles && state->lock->spec->method->family == OF_KERNEL;
@@ -420,9 +427,10 @@ static enum stage stage_after(const struct preemption *state)
 	return target_list_obeys(&state->targets) ? STAGE_STOP : STAGE_SEARCH;
 }
 
-/* Count the looks that led to STAGE.  If no holder was seen for a second and in ten looks, it is on
- * another host or in another container.  (On a busy machine, one look at a lock that changes hands
- * may take a second.)  Returns 0, or -1 with ERROR filled. */
+/* Count the looks in a row that led to STAGE.  If they see no holder for more than a second, and in
+ * more than ten looks, the holder is on another host or in another container.  (One second is not
+ * enough: on a busy machine, one look at a lock that changes hands may take that long.)  Returns 0,
+ * or -1 with ERROR filled. */
 static int preempt_enter(struct preemption *state, enum stage stage)
 {
 	const int64_t now = clock_now();

@@ -10,7 +10,7 @@
 #include "sys/signals.h"
 #include "sys/waiting.h"
 
-/* A zombie still takes signals, and has released its locks. */
+/* Is TARGET alive?  A zombie is not: it still takes signals, but it has released its locks. */
 static bool lives(const struct target *target)
 {
 	return !watched_ended(&(struct watched){.pid = target->pid, .pidfd = target->pidfd});

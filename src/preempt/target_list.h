@@ -24,7 +24,7 @@ struct target_list {
 	size_t count;
 };
 
-/* The living target PID, or NULL. */
+/* Returns the target with this PID, if it is alive; else NULL. */
 struct target *target_find(const struct target_list *list, pid_t pid);
 
 /* Add PID, unless LIST has it.  Returns 0, also if no such process exists; or -1 with errno set. */
@@ -43,7 +43,7 @@ void target_list_prune(struct target_list *list);
 /* Sleep until a target ends, for MS ms at most. */
 void target_list_await(const struct target_list *list, int64_t ms);
 
-/* The time until the first SIGKILL is due, in ms; INT64_MAX: none is. */
+/* The time until the first SIGKILL is due, in ms; a very long time if none is. */
 int64_t target_list_kill_in(const struct target_list *list);
 
 void target_list_forget(struct target_list *list);

@@ -57,8 +57,9 @@ static bool is_roots_alone(const struct lock *lock)
 	return alone;
 }
 
-/* The taker of HOLDER's kernel lock if it is alive and holds the lock, else 0.  Once its command
- * has ended, a semlock is the holder itself (--min-hold). */
+/* Returns the taker of HOLDER's kernel lock if it is alive and holds the lock, else 0.  The kernel
+ * names no taker of an OFD lock: there, it is the semlock or flock(1) that runs the command.  Once
+ * that command has ended, it is HOLDER's process, a semlock that holds on (--min-hold). */
 static pid_t living_taker(const struct owner *holder)
 {
 	pid_t taker = holder->taker;
@@ -112,12 +113,13 @@ bool targets_may_yield(const struct owners *found, const struct owner *holder,
 
 	queuefile_path(lock, path);
 	if (queue_list(&tickets, path, &limit) != 0 || tickets.failed)
-		return true; /* not known: look at the holder again */
-	/* If the lock is on a caller's descriptor, the ticket belongs to a child of the script that
-	 * holds it: ask for all members. */
+		return true; /* not known whether it has a ticket: look at the holder again */
+	/* If the lock is on a caller's descriptor, a child of the script that holds it has the
+	 * ticket: so look for the tickets of all members of HOLDER. */
 	for (size_t i = 0; i < holder->nmembers && !yields; i++)
 		yields =
-		    holder->members[i].pid != getpid() && /* we may inherit a caller's descriptor */
+		    /* this process may be a member, if it has inherited a caller's descriptor */
+		    holder->members[i].pid != getpid() &&
 		    tickets_include(&tickets, holder->members[i].pid);
 	free(tickets.list);
 	for (size_t i = found->holders; i < found->count; i++)

@@ -5,14 +5,15 @@
  *	       |------------|---------------|----------------|----------|
  *	       0           1/3             2/3             9/10         1
  *
- * The helper renews at RENEW.  If that fails, it can try again for another third, until semlock
- * tells the command to end (TERM).  Then the command has time to end by itself.  At KILL, semlock
- * kills what still runs, early enough for a busy machine to find and end all processes.
+ * The helper renews the lease at RENEW.  If that fails, the helper can try again for another third,
+ * until semlock tells the command to end (TERM).  Then the command has time to end by itself.  At
+ * KILL, semlock kills what still runs, early enough for a busy machine to find and end all
+ * processes.
  *
  * The helper retries until LAST.  LAST is not before TERM, because a late renewal can still save
- * the lock, and not after KILL, because it would renew a lock without a command.  If the answer
- * that grants the lock comes after ENTER, the helper must renew the lock before it says OK: TERM
- * would come too soon. */
+ * the lock.  LAST is not after KILL, because a renewal would then keep a lock whose command is
+ * dead.  If the answer that grants the lock comes after ENTER (1/2), the helper must renew the lock
+ * before it says OK: otherwise TERM would come too soon after the command's start. */
 #ifndef SEMLOCK_PROTOCOL_LEASE_SCHEDULE_H
 #define SEMLOCK_PROTOCOL_LEASE_SCHEDULE_H
 
@@ -20,7 +21,7 @@
 
 /* In sixtieths of a lease. */
 enum lease_part {
-	LEASE_BEAT = 15, /* RENEW where each try takes several round trips, or a login */
+	LEASE_BEAT = 15, /* replaces RENEW where each try takes several round trips, or a login */
 	LEASE_RENEW = 20,
 	LEASE_ENTER = 30,
 	LEASE_TERM = 40,

@@ -5,7 +5,7 @@
 #define SEMLOCK_PROTOCOL_LOCKSMITH_WORDS_H
 
 enum {
-	LOCKSMITH_PROTOCOL = 2, /* its version */
+	LOCKSMITH_PROTOCOL = 2, /* the version of the protocol */
 	LOCKSMITH_LINE = 1024   /* bytes; longer than any line */
 };
 
@@ -24,11 +24,11 @@ enum {
 #define SAYS_NOTE "NOTE"
 #define SAYS_WHO "WHO"
 
-/* To a helper. */
+/* To a helper: the first word of a line. */
 #define TOLD_START "START"
 #define TOLD_UNLOCK "UNLOCK"
 
-/* Fields of their lines. */
+/* Fields of the lines, in both directions. */
 #define FIELD_TOKEN "token="
 #define FIELD_SLOT "slot="
 #define FIELD_LEASE "lease="
@@ -40,7 +40,7 @@ enum {
 #define FIELD_NOTE "note="
 #define FIELD_STATE "state="
 
-/* What a helper offers: words after LOCKSMITH and the version. */
+/* What a helper offers: the words of its first line, after LOCKSMITH and the version. */
 #define OFFER_SHARED "shared"
 #define OFFER_SLOTS "slots"
 #define OFFER_ORDER "order"

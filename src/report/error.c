@@ -88,9 +88,9 @@ static void take_sigpipe(const sigset_t *only_pipe)
 	}
 }
 
-/* Block SIGPIPE in this thread only.  Ignoring it is process-wide: if two threads write at once,
- * the second saves SIG_IGN as the old action, and leaves SIGPIPE ignored.  Not send(2) with
- * MSG_NOSIGNAL: the sandboxes of coding agents refuse it. */
+/* Block SIGPIPE in this thread only.  To ignore it would affect the whole process: if two threads
+ * wrote at once, the second would save SIG_IGN as the old action, and leave SIGPIPE ignored.  Do
+ * not use send(2) with MSG_NOSIGNAL: the sandboxes of coding agents refuse it. */
 ssize_t write_without_sigpipe(int fd, const void *bytes, size_t size)
 {
 	sigset_t only_pipe, before;

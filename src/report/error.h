@@ -18,7 +18,8 @@ enum {
 	EXIT_USAGE = 64, /* the command line is wrong, or the method cannot honour an option */
 	EXIT_NOTLOCKABLE = 65, /* this descriptor or this kind of file cannot be locked */
 	EXIT_NOTOPEN = 66,     /* the lock file cannot be opened */
-	/* not offered by this system or build; as flock: the command cannot start */
+	/* a server, a program or a feature is not available; invoked as flock: the command cannot
+	 * start */
 	EXIT_UNAVAILABLE = 69,
 	EXIT_INTERNAL = 70, /* a bug in semlock */
 	EXIT_SYSTEM = 71,   /* out of memory, processes, descriptors or locks */
@@ -31,7 +32,8 @@ enum {
 	EXIT_NOTFOUND = 127     /* the command does not exist */
 };
 
-/* The kind of an error is the exit status that semlock ends with; see exit_status_of(). */
+/* The kind of an error is the exit status that semlock ends with, except for the kinds that
+ * exit_status_of() translates. */
 enum kind {
 	ERROR_NONE = 0,
 	ERROR_USAGE = EXIT_USAGE, /* also: this method or this file cannot do what was asked for */
@@ -44,26 +46,29 @@ enum kind {
 	ERROR_PERMISSION = EXIT_NOTPERMITTED,
 	ERROR_AWAY = 256, /* unavailable, but another try may help: a server that is silent, or
 	                     without a leader */
-	ERROR_SLOW        /* the same, but the server was reached: it, or this machine, is busy */
+	/* as ERROR_AWAY, but the server was reached: the server, or this machine, is busy */
+	ERROR_SLOW
 };
 
-/* The exit status for an error of KIND; a failure that no error describes is a bug. */
+/* Returns the exit status for an error of KIND.  ERROR_NONE gives EXIT_INTERNAL: a failure that no
+ * error describes is a bug. */
 int exit_status_of(enum kind kind);
 
-/* Filled at the failing call, where the reason is known; printed by the module that chooses the
- * exit status. */
+/* The function in which a call fails fills in an error, because it knows the reason.  The module
+ * that chooses the exit status prints the error. */
 struct error {
 	enum kind kind;
 	int errnum; /* errno of the system call; 0: no call failed */
-	/* "cannot open: Permission denied"; the lock's name is added when it is printed */
+	/* such as "cannot open: Permission denied"; the lock's name is added when the error is
+	 * printed */
 	char text[400];
 };
 
 /* Fill ERROR with KIND, errno and the formatted text; unless errno is 0, ": " and strerror(3)
- * follow. errno stays.  Returns -1, so that a caller can "return error_set(...)". */
+ * follow.  errno keeps its value.  Returns -1, so that a caller can "return error_set(...)". */
 #define error_set(error, kind, ...) error_fill((error), (kind), errno, __VA_ARGS__)
 
-/* The same where no system call has failed: the text alone, and errno is set to 0. */
+/* Like error_set(), but no system call has failed: fill in the text alone, and set errno to 0. */
 #define error_plain(error, kind, ...) error_fill((error), (kind), 0, __VA_ARGS__)
 
 int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt, ...)
@@ -72,16 +77,17 @@ int error_fill(struct error *error, enum kind kind, int errnum, const char *fmt,
 /* After a failed fork(2), fill ERROR and mention the limit that may be the cause.  Returns -1. */
 int error_no_process(struct error *error);
 
-/* Start every message with NAME, which must last: "semlock", or "flock". */
+/* Begin every message with NAME, "semlock" or "flock", from now on.  NAME is not copied, and must
+ * last. */
 void report_as(const char *name);
 
-/* write(2) the SIZE bytes at BYTES to FD, which may be a pipe or a socket; repeated while a signal
- * interrupts it.  If nobody reads there, it fails with EPIPE, and raises no SIGPIPE.  Safe in any
- * thread, and in a handler.  Returns as write(2), with errno set. */
+/* write(2) the SIZE bytes at BYTES to FD, which may be a pipe or a socket; repeat the call while a
+ * signal interrupts it.  If nobody reads from FD, fails with EPIPE, and raises no SIGPIPE.  Safe in
+ * any thread, and in a signal handler.  Returns what write(2) returns, with errno set. */
 ssize_t write_without_sigpipe(int fd, const void *bytes, size_t size);
 
 /* Print "PROGRAM: ..." as one line on descriptor FD, in one write, so that the lines of several
- * processes do not mix.  Control characters are replaced.  errno stays, and a failure is
+ * processes do not mix.  Control characters are replaced.  errno keeps its value, and a failure is
  * ignored. */
 void tell(int fd, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

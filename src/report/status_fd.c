@@ -15,7 +15,7 @@ int status_fd = -1;
 
 int status_fd_use(int fd)
 {
-	/* The command needs standard input, output and error as well. */
+	/* If FD is standard input, output or error, the command needs it as well. */
 	if (fcntl(fd, F_SETFD, fd > STDERR_FILENO ? FD_CLOEXEC : 0) != 0)
 		return -1;
 	status_fd = fd;

@@ -26,17 +26,18 @@ extern int status_fd;
  * Returns 0, or -1 with errno set when FD is not open. */
 int status_fd_use(int fd);
 
-/* Write one line, newline added, in one write, if there is a status_fd.  A closed pipe is not an
- * error: SIGPIPE is not raised, and errno stays. */
+/* Write one line, and a newline, in one write(2), if there is a status_fd.  A failure is ignored; a
+ * closed pipe raises no SIGPIPE. */
 #define status_fd_event(...) (status_fd >= 0 ? status_fd_write(__VA_ARGS__) : (void)0)
 void status_fd_write(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* A duration of NS nanoseconds in a line: seconds, with three digits after the point. */
+/* A printf(3) format, and its arguments for NS nanoseconds: seconds, with three digits after the
+ * point. */
 #define STATUS_FD_SECONDS "%lld.%03lld"
 #define STATUS_FD_TIME(ns) (long long)((ns) / 1000000000), (long long)((ns) % 1000000000 / 1000000)
 
-/* The symbol of ERRNUM, an errno of execve(2), such as "ENOENT"; its number, in a static buffer, if
- * the symbol is unknown. */
+/* Returns the symbol of ERRNUM, an errno of execve(2), such as "ENOENT"; or, if the symbol is
+ * unknown, the number, in a static buffer. */
 const char *status_fd_errno(int errnum);
 
 #endif

@@ -30,7 +30,7 @@ size_t text_character(const char *text, size_t left)
 	for (size_t i = 1; i < length; i++)
 		if ((bytes[i] & 0xc0) != 0x80)
 			return 0;
-	/* Overlong, a surrogate, or past U+10FFFF. */
+	/* Refuse an overlong form, a surrogate, and a number past U+10FFFF. */
 	if ((bytes[0] == 0xe0 && bytes[1] < 0xa0) || (bytes[0] == 0xed && bytes[1] > 0x9f) ||
 	    (bytes[0] == 0xf0 && bytes[1] < 0x90) || (bytes[0] == 0xf4 && bytes[1] > 0x8f))
 		return 0;
@@ -144,7 +144,7 @@ void text_note(char text[NOTE_SIZE], const char *note)
 	text_printable(text, NOTE_SIZE, note, note == NULL ? 0 : strlen(note), NOTE_SIZE - 1);
 }
 
-/* Of well-formed UTF-8, at most three bytes. */
+/* The number of the character at TEXT: well-formed UTF-8 of LENGTH bytes, at most three. */
 static unsigned code_point(const char *text, size_t length)
 {
 	unsigned point = (unsigned char)text[0] & (length == 1 ? 0x7f : 0xffu >> (length + 1));
@@ -228,7 +228,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Optimal string alignment, without regard to case. */
+/* How many edits lead from A to B (optimal string alignment), without regard to case. */
 static unsigned distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	unsigned d[LONGEST + 1][LONGEST + 1];

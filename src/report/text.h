@@ -21,7 +21,7 @@ bool text_harmless(const char *text, size_t length);
  * question mark; a text that does not fit is cut between two characters, and ends in "...". */
 void text_printable(char *text, size_t size, const char *from, size_t length, size_t columns);
 
-/* The same, but a text that does not fit loses its middle. */
+/* Like text_printable(), but if the text does not fit, replace its middle with "...". */
 void text_cut_middle(char *text, size_t size, const char *from, size_t length, size_t columns);
 
 /* The columns that TEXT takes, at most MOST: its characters, as text_printable() counts them. */
@@ -41,19 +41,19 @@ void text_note(char text[NOTE_SIZE], const char *note);
  * becomes U+FFFD; a character that is not text_harmless() is escaped. */
 void json_string(FILE *out, const char *text, size_t length);
 
-/* The LENGTH bytes at WORDS, strings that each end in a zero, as an array. */
+/* Write the LENGTH bytes at WORDS, strings that each end in a zero, as an array of JSON. */
 void json_words(FILE *out, const char *words, size_t length);
 
-/* Write a member of an object, and a comma.  A TEXT of NULL and a NUMBER that is not KNOWN become
- * null. */
+/* Write the member KEY of a JSON object, and a comma.  If TEXT is NULL, or NUMBER is not KNOWN, the
+ * value is null. */
 void json_text(FILE *out, const char *key, const char *text);
 void json_number(FILE *out, const char *key, long long number, bool known);
 
-/* The decimal number in TEXT, from 0 to MOST, or -1.  As for flock(1), blanks and a sign may
- * precede it: " 8" is what the wc(1) of some systems prints. */
+/* Returns the decimal number in TEXT, from 0 to MOST; or -1 if TEXT is anything else.  As with
+ * flock(1), blanks and a sign may precede the number: the wc(1) of some systems prints " 8". */
 long text_number(const char *text, long most);
 
-/* FNV-1a of TEXT. */
+/* The hash of TEXT, by FNV-1a. */
 static inline uint64_t text_hash(const char *text)
 {
 	uint64_t hash = UINT64_C(14695981039346656037);
@@ -63,25 +63,27 @@ static inline uint64_t text_hash(const char *text)
 	return hash;
 }
 
-/* The rest of LINE after WORD and a blank; "" if LINE is WORD alone; NULL if LINE does not begin
- * with WORD. */
+/* Returns the rest of LINE after WORD and a blank; "" if LINE is WORD alone; NULL if LINE does not
+ * begin with WORD. */
 const char *text_after_word(const char *line, const char *word);
 
-/* Begin with {.word = WORD, .length = its bytes}. */
+/* The search for a word similar to one that was typed.  Initialise it with {.word = WORD, .length =
+ * its bytes}. */
 struct similar {
 	const char *word; /* what was typed; its first LENGTH bytes count */
 	size_t length;
-	char best[48]; /* the candidate with the fewest edits, and their number */
+	char best[48]; /* the near candidate that takes the fewest edits (EDITS); "": none */
 	unsigned edits;
 	char hint[96];
 };
 
-/* Compare the word with CANDIDATE.  An edit is a letter inserted, removed or replaced, or two
- * letters swapped; a candidate is near if it takes one edit, or at most one for three letters. */
+/* Compare the typed word with CANDIDATE.  An edit inserts, removes or replaces a letter, or swaps
+ * two letters.  CANDIDATE is near if it is one edit away, or at most one edit for every three
+ * letters of the typed word. */
 void similar_try(struct similar *similar, const char *candidate);
 
-/* "; did you mean PREFIXbestSUFFIX?", or "" if no candidate was near.  The text lives as long as
- * SIMILAR. */
+/* Returns "; did you mean X?", where X is PREFIX, the nearest candidate and SUFFIX; or "" if no
+ * candidate was near.  The text lives as long as SIMILAR. */
 const char *similar_hint(struct similar *similar, const char *prefix, const char *suffix);
 
 #endif

@@ -26,9 +26,9 @@ static struct {
 	bool ended;
 } input;
 
-/* Lines for which the pipe had no room.  WAIT is dropped, because it is soon out of date; of HELD,
- * only the last is kept; the others must not be lost: without OK, semlock would wait for a lock
- * that it holds. */
+/* Lines for which the pipe had no room.  WAIT is not kept, because it is soon out of date.  Of
+ * several HELD, only the last is kept.  No other line may be lost: without OK, for example, semlock
+ * would go on waiting for a lock that it holds. */
 static struct {
 	char lines[3072];
 	size_t used;
@@ -110,7 +110,7 @@ void protocol_poll_failed(void)
 
 	if (errnum == EINTR)
 		return;
-	/* say() would poll before it writes. */
+	/* Write this without say(), which would call poll(2) first. */
 	if (protocol_started())
 		length =
 		    snprintf(line, sizeof line, SAYS_LOST " cannot wait: %s\n", strerror(errnum));
@@ -159,7 +159,7 @@ int protocol_fd(void)
 	return input.ended ? -1 : STDIN_FILENO;
 }
 
-static void inwrite_line(const char *text)
+static void obey_line(const char *text)
 {
 	const char *pid = strstr(text, " " FIELD_PID);
 
@@ -184,7 +184,7 @@ static void input_byte(char c)
 	}
 	input.line[input.used] = '\0';
 	if (!input.too_long)
-		inwrite_line(input.line);
+		obey_line(input.line);
 	input.used = 0;
 	input.too_long = false;
 }
@@ -195,8 +195,9 @@ static void end_soon(int sig)
 	alarm(1);
 }
 
-/* Semlock and its command are gone.  At most the release is left to do.  If a server makes that
- * take long, TERM now ends the helper within a second; before, the helper ignored TERM (main.c). */
+/* semlock and its command are gone, so at most the release is left to do.  Until now, the helper
+ * has ignored TERM (main.c).  From now on, TERM ends it within a second, in case a server makes the
+ * release take long. */
 static void input_over(void)
 {
 	input.ended = true;
