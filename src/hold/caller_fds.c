@@ -35,7 +35,7 @@ int caller_fds_list(struct caller_fds *caller, struct error *error)
 	int status = 0, fd;
 
 	*caller = (struct caller_fds){.list = malloc(sizeof *caller->list)};
-	if (caller->list == NULL) /* which would say that semlock is in the foreground */
+	if (caller->list == NULL) /* NULL would mean that semlock is in the foreground */
 		return error_set(error, ERROR_SYSTEM, "out of memory");
 	while (directory != NULL && status == 0 && (entry = readdir(directory)) != NULL) {
 		fd = atoi(entry->d_name);

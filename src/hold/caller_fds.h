@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hold/caller_fds.h - the caller's descriptors above standard error.  No process that stays in the
- * background (detach.h) may keep them open: a reader of one of the caller's pipes would wait for
- * it. */
+ * background (detach.h) may keep them open: otherwise a reader of one of the caller's pipes would
+ * wait until that process ends. */
 #ifndef SEMLOCK_HOLD_CALLER_FDS_H
 #define SEMLOCK_HOLD_CALLER_FDS_H
 
@@ -17,11 +17,13 @@ struct caller_fds {
  * ERROR filled: no memory. */
 int caller_fds_list(struct caller_fds *caller, struct error *error);
 
-/* Close them in this process, and empty the list: their numbers may soon mean other files. */
+/* Close CALLER's descriptors in this process, and empty the list: their numbers may soon mean other
+ * files. */
 void caller_fds_close(struct caller_fds *caller);
 
-/* Leave the caller, if CALLER has a list: close its descriptors, and enter the directory /.  This
- * drops none of the COUNT LOCKS of this process: descriptors of a POSIX lock's file stay open. */
+/* If CALLER has a list, leave the caller: close the listed descriptors, and enter the directory /.
+ * The COUNT LOCKS of this process stay held: to close any descriptor of a POSIX lock's file would
+ * drop the lock, so those stay open. */
 void caller_leave(struct caller_fds *caller, const struct lock *locks, unsigned count);
 
 #endif

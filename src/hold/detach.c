@@ -29,8 +29,9 @@ static int too_long(struct error *error)
 	    PATH_MAX - 1);
 }
 
-/* The locks are released from another directory: make their names absolute, in the list that
- * REQUEST points to, which is this process's own.  Returns 0, or -1 with ERROR filled. */
+/* Make the names of REQUEST's locks absolute, because this process will release the locks from
+ * another directory.  This changes the list that REQUEST points to, which is this process's own.
+ * Returns 0, or -1 with ERROR filled. */
 static int make_names_absolute(const struct request *request, struct error *error)
 {
 	char space[PATH_MAX];
@@ -89,9 +90,9 @@ static int begin_keeper(struct keeper *keeper, const struct request *request, st
 	return hold_names_list(&keeper->names, request, error);
 }
 
-/* Raise a limit that is too low: poll(2) refuses more descriptors than may be open, and a
- * connection that cannot be accepted would wake the keeper forever.  Returns 0, or -1 with ERROR
- * filled. */
+/* Raise the limit of open descriptors, if it is too low for a keeper: poll(2) refuses more
+ * descriptors than the limit, and a connection that cannot be accepted would wake the keeper again
+ * and again.  Returns 0, or -1 with ERROR filled. */
 static int allow_descriptors(struct error *error)
 {
 	struct rlimit limit;
@@ -109,8 +110,8 @@ static int allow_descriptors(struct error *error)
 	           : error_set(error, ERROR_SYSTEM, "cannot raise the limit of open descriptors");
 }
 
-/* In the keeper's process: make its ID, listen, and tell the front.  Returns 0, or -1 with ERROR
- * filled. */
+/* In the keeper's process: make the hold's ID, listen on its socket, and send the ID to the front.
+ * Returns 0, or -1 with ERROR filled. */
 static int listen_for_calls(struct keeper *keeper, struct error *error)
 {
 	char text[HOLD_ID_SIZE + 8];
@@ -149,13 +150,13 @@ static int make_socket(int front[2], struct error *error)
 	return status == 0 ? 0 : error_set(error, ERROR_SYSTEM, "cannot make a pair of sockets");
 }
 
-/* In the holder: semlock --hold from here on, with three pipes of the keeper's.  Returns 0, or -1
- * with ERROR filled. */
+/* Become the holder, which goes on as semlock --hold.  INPUT, OUTPUT and ERRORS, pipes to and from
+ * the keeper, become its standard input, output and error.  Returns 0, or -1 with ERROR filled. */
 static int become_holder(int input, int output, int errors, struct error *error)
 {
 	const bool terminal = isatty(STDERR_FILENO);
 
-	/* if one of them failed, the keeper would wait for a word that goes elsewhere */
+	/* if one of them failed unnoticed, the keeper would wait for words that go elsewhere */
 	if (dup2(errors, STDERR_FILENO) < 0 || dup2(input, STDIN_FILENO) < 0 ||
 	    dup2(output, STDOUT_FILENO) < 0)
 		return error_set(error, ERROR_SYSTEM, "cannot begin in the background");
@@ -169,8 +170,8 @@ static int become_holder(int input, int output, int errors, struct error *error)
 	return 0;
 }
 
-/* In the keeper's process: fork the holder (H2).  In the holder, returns 0, or -1 with ERROR
- * filled.  In the keeper, returns only if it fails: -1 with ERROR filled. */
+/* In the keeper's process: fork the holder (step H2 of tests/models).  In the holder, returns 0, or
+ * -1 with ERROR filled.  In the keeper, returns only on failure: -1 with ERROR filled. */
 static int split_off(struct detachment *detachment, const struct request *request,
     struct keeper *keeper, struct error *error)
 {
@@ -197,7 +198,7 @@ static int split_off(struct detachment *detachment, const struct request *reques
 			close(keeper->owner.pidfd);
 		if (become_holder(input[0], output[1], errors[1], error) != 0)
 			return -1;
-		/* with --keep-place the wait, too, goes on without the caller */
+		/* with --keep-place, the holder leaves the caller's directory before it waits */
 		return request->keep_place ? make_names_absolute(request, error) : 0;
 	}
 	close(input[0]);
@@ -225,8 +226,9 @@ int detach_start(struct detachment *detachment, const struct request *request, s
 	int front[2], status;
 	pid_t pid;
 
-	/* the list first, or what is opened here would be taken for the caller's; PID's end is
-	 * watched before the fork, or another process might have its number by then (H1) */
+	/* List the caller's descriptors first: later, our own would be among them.  Watch the owner
+	 * before the fork (step H1 of tests/models): after it, another process could have the
+	 * owner's PID. */
 	if (caller_fds_list(&detachment->caller, error) != 0 ||
 	    begin_keeper(&keeper, request, error) != 0 || make_socket(front, error) != 0)
 		return -1;

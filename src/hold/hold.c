@@ -29,8 +29,8 @@
 
 #define NO_EVENT "cannot wait for the end of standard input"
 
-/* The caller's lines are read by the thread of the wait until the lock is taken, and by the
- * placeholder after that.  This mutex guards that change. */
+/* Until the lock is taken, the thread of hold_for() reads the caller's lines; after that, the
+ * placeholder does.  This mutex guards that change. */
 static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- the caller's lines ---- */
@@ -38,10 +38,10 @@ static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 enum caller_says {
 	CALLER_LIVES,
 	CALLER_RELEASES, /* the line "release" */
-	CALLER_IS_GONE   /* an end of input, or an error */
+	CALLER_IS_GONE   /* the end of input, or an error */
 };
 
-/* From now on, a line has to come every TIME ns; 0: none has to. */
+/* From now on, a line must come every TIME ns; 0: none must. */
 static void lines_begin(struct caller_lines *lines, int64_t time)
 {
 	lines->time = time;
@@ -59,7 +59,8 @@ static void echo_line(const struct caller_lines *lines)
 		write_without_sigpipe(STDOUT_FILENO, lines->line, lines->length);
 }
 
-/* Returns whether the line is "release". */
+/* A line is complete: echo it, unless it is "release", and begin the next one.  Returns whether it
+ * was "release". */
 static bool end_line(struct caller_lines *lines)
 {
 	static const char release[] = "release\n";
@@ -75,8 +76,8 @@ static bool end_line(struct caller_lines *lines)
 	return releases;
 }
 
-/* Read once from standard input, which must have something to read, or be at its end.  Each whole
- * line of it is echoed on standard output, unless that has no room, and makes the next one due TIME
+/* Read once from standard input, which must have something to read, or be at its end.  Echo each
+ * whole line on standard output, unless that has no room; the next line is then due LINES->time
  * later. */
 static enum caller_says lines_read(struct caller_lines *lines)
 {
@@ -119,8 +120,8 @@ static bool wait_for_event(const struct hold *hold, struct pollfd *input, short 
 	return ready >= 0;
 }
 
-/* The system call that waits for the end, or should bring it about, has failed: report WHAT and
- * errno, and exit with STATUS. */
+/* The system call that waits for the end of the hold, or that ends the wait, has failed: report
+ * WHAT and errno, and exit with STATUS. */
 static noreturn void end_by_error(const char *what, int status)
 {
 	complain("--hold: %s: %s", what, strerror(errno));
@@ -129,7 +130,7 @@ static noreturn void end_by_error(const char *what, int status)
 
 static void end_as_by_term(void)
 {
-	signal(SIGTERM, SIG_DFL); /* it may have been ignored */
+	signal(SIGTERM, SIG_DFL); /* the caller may have ignored SIGTERM */
 	if (kill(getpid(), SIGTERM) != 0)
 		end_by_error("cannot end the wait", EXIT_SYSTEM);
 }
@@ -137,7 +138,8 @@ static void end_as_by_term(void)
 /* What an event means for the wait. */
 enum wait_goes { WAIT_GOES_ON, WAIT_IS_UNWATCHED, WAIT_ENDS };
 
-/* WAITED: has wait_for_event() succeeded, with INPUT?  With a TTL the lines decide. */
+/* What does the event in INPUT mean for the wait?  WAITED is what wait_for_event() returned.  With
+ * a TTL, the caller's lines decide. */
 static enum wait_goes judge_event(struct hold *hold, bool waited, const struct pollfd *input)
 {
 	if (watched_ended(&hold->owner))
@@ -148,17 +150,18 @@ static enum wait_goes judge_event(struct hold *hold, bool waited, const struct p
 		return input->revents != 0 && lines_read(&hold->lines) == CALLER_LIVES
 		           ? WAIT_GOES_ON
 		           : WAIT_ENDS;
-	/* closed at the start: it cannot be hung up */
+	/* POLLNVAL: standard input was closed at the start, and cannot be hung up */
 	return (input->revents & POLLNVAL) != 0 ? WAIT_IS_UNWATCHED : WAIT_ENDS;
 }
 
-/* The thread of the wait.  The end of the input or of the owner ends the wait (H3); in the
- * background, the input is the keeper's pipe, and the owner is the keeper.  Standard input that
- * cannot be hung up (closed, /dev/null, a plain file) does not end it.  Once the lock is taken, the
- * next event is the placeholder's.
+/* The thread of hold_for().  The end of standard input or of the owner ends the wait (step H3 of
+ * tests/models); in the background, these are the keeper's pipe and the keeper.  Standard input
+ * that cannot be hung up (closed, /dev/null, a plain file) does not end the wait.  Once the lock is
+ * taken, this thread leaves the next event to the placeholder, and ends.
  *
- * Meanwhile this process may fork the observer: so the thread holds no lock of libc, except while
- * it ends the process. */
+ * Meanwhile the main thread may fork the observer.  If this thread held a lock of libc at that
+ * moment, the lock would stay held in the observer forever: so take none, except to end the
+ * process. */
 static void *watch_caller(void *of)
 {
 	struct hold *hold = of;
@@ -179,8 +182,8 @@ static void *watch_caller(void *of)
 }
 
 /* Returns 0 if standard input is a pipe, socket or terminal whose end is still to come, or -1 with
- * ERROR filled.  With a file, /dev/null or a writer that has ended, the lock would be let go at
- * once, and look as if it were held. */
+ * ERROR filled.  With a file, /dev/null, or a pipe without a writer, semlock would release the lock
+ * at once, while the caller believes that it is held. */
 static int check_input(struct error *error)
 {
 	struct pollfd input = {STDIN_FILENO, POLLIN, 0};
@@ -205,13 +208,14 @@ int hold_for(struct hold *hold, pid_t owner, int64_t ttl, struct error *error)
 	lines_begin(&hold->lines, ttl);
 	if (watched_begin(&hold->owner, pid) != 0 && owner != 0)
 		return error_plain(error, ERROR_USAGE, "--hold=%ld: no such process", (long)pid);
-	/* the PID may have been reused before the pidfd was open */
+	/* the parent may have ended, and its PID been reused, before its pidfd was open */
 	if (owner == 0 && (getppid() != pid || watched_ended(&hold->owner)))
 		return error_plain(error, ERROR_USAGE,
 		    "--hold: the process that started it has ended");
 	if (ttl > 0 && check_input(error) != 0)
 		return -1;
-	/* no signal says that a pipe is hung up or a process has ended */
+	/* start a thread, because no signal reports that a pipe was hung up, or that a process has
+	 * ended */
 	errno = signals_free_thread(NULL, watch_caller, hold);
 	return errno == 0 ? 0 : error_no_process(error);
 }
@@ -231,8 +235,8 @@ void hold_taken(struct hold *hold)
 	pthread_mutex_unlock(&reading);
 }
 
-/* No more lines can come from the caller, which may go on for as long as it believes that it holds
- * the lock. */
+/* No more lines can come from the caller, which may be alive and believe that it holds the lock.
+ * It believes that for the TTL at most: keep the lock that long, then exit. */
 static noreturn void keep_for_ttl(const struct hold *hold)
 {
 	const struct deadline end = deadline_after(hold->lines.time);
@@ -281,17 +285,19 @@ noreturn void hold_until_end(struct hold *hold)
 	const int failed = hold->caller == NULL ? EXIT_SYSTEM : HOLD_ABANDONED;
 	struct pollfd input;
 	struct error error;
-	/* a keeper that is killed writes no other reason */
+	/* this reason stands if the keeper is killed, because then it writes none */
 	char why = HOLD_ABANDONED;
 	ssize_t got;
 	int length;
 
 	if (hold->caller != NULL) {
-		/* --run-timeout ends it by SIGTERM, which the caller may have ignored or blocked */
+		/* --run-timeout ends this process with SIGTERM, which the caller may have ignored
+		 * or blocked */
 		signal(SIGTERM, SIG_DFL);
 		sigprocmask(SIG_UNBLOCK, &term, NULL);
 	}
-	/* in the background, the keeper may have ended the hold already, and has written why */
+	/* in the background, do not check: the keeper may have ended the hold already, and written
+	 * why */
 	if (hold->caller == NULL && check_input(&error) != 0) {
 		complain("%s", error.text);
 		_exit(exit_status_of(error.kind));
@@ -322,7 +328,8 @@ noreturn void hold_until_end(struct hold *hold)
 		if (got > 0)
 			why = bytes[got - 1];
 		else if (got == 0 || errno == EIO || errno == ECONNRESET)
-			break; /* also a terminal or a connection that is cut */
+			/* end of file; or a terminal (EIO) or a connection (ECONNRESET) was cut */
+			break;
 		else if (errno != EINTR)
 			end_by_error("cannot read standard input", failed);
 	}

@@ -27,7 +27,8 @@ int hold_lock_name(const char *name, char text[PATH_MAX + 1], struct error *erro
 	}
 	directory = path_directory(name, space);
 	if (directory == NULL || realpath(directory, real) == NULL) {
-		if (errno == ERANGE) /* glibc 2.31, where getcwd(2) has said ENAMETOOLONG */
+		/* glibc 2.31 sets ERANGE where getcwd(2) failed with ENAMETOOLONG */
+		if (errno == ERANGE)
 			errno = ENAMETOOLONG;
 		return error_set(error, ERROR_OPEN, "cannot name its directory");
 	}
@@ -37,8 +38,8 @@ int hold_lock_name(const char *name, char text[PATH_MAX + 1], struct error *erro
 	return 0;
 }
 
-/* Does ERRNUM mean that a directory's name is wrong?  Then go on: the holder looks it up again, and
- * reports that. */
+/* Does ERRNUM mean that a directory's name is wrong?  Then do not fail here: the holder looks the
+ * directory up again, and reports the error. */
 static bool is_wrong_name(int errnum)
 {
 	return errnum == 0 || errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES ||
@@ -55,7 +56,8 @@ int hold_names_list(struct hold_names *names, const struct request *request, str
 	for (unsigned i = 0; names->list != NULL && i < request->nlocks; i++) {
 		if (hold_lock_name(request->locks[i].name, name, error) != 0) {
 			if (!is_wrong_name(error->errnum))
-				/* else --release would be told that the ID is of another lock */
+				/* do not go on: --release would report that its ID belongs to
+				 * another lock */
 				return -1;
 			name[0] = '\0';
 		}

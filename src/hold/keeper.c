@@ -19,14 +19,15 @@
 #include "sys/listeners.h"
 #include "sys/process.h"
 
-/* How long a lock is kept for a first call that is stopped before it prints OK.  In that time,
- * other waiters would have passed a stopped waiter.  A test may take longer on a slow machine. */
+/* How long a lock is kept for a first call that is stopped before it prints OK.  In a queue, other
+ * waiters pass a stopped waiter within that time, too.  In a test, the fault makes it longer: the
+ * machine may be slow. */
 #define PATIENCE (FAULT_POINT("detach.patience") ? 600 * SECOND : 5 * SECOND)
 
 /* How often the calls that wait for the holder's end are told that the keeper is alive. */
 #define SIGN_OF_LIFE (10 * SECOND)
 
-/* How long the end of a hold is remembered.  A test cannot wait for that. */
+/* How long the end of a hold is remembered.  In a test, the fault makes it shorter. */
 #define MEMORY (FAULT_POINT("detach.memory") ? SECOND / 10 : 600 * SECOND)
 
 /* ---- messages ---- */
@@ -52,8 +53,8 @@ int keeper_say(int to, const char *text)
 
 	if (to < 0)
 		return 0;
-	/* Use sendmsg(2): sandboxes refuse send(2), but a keeper that may not listen has to report
-	 * that. */
+	/* Use sendmsg(2), because some sandboxes refuse send(2).  Where a sandbox forbids the
+	 * keeper to listen, the keeper must still be able to report that. */
 	UNINTERRUPTED(sent, sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
 	return sent < 0 ? -1 : 0;
 }
@@ -84,9 +85,9 @@ void keeper_reply(int *client, int status, const char *text)
 	drop(client);
 }
 
-/* Does the call that waits read its socket?  A stopped call does not, and a long wait would fill
- * the socket with news.  So leave news out once a quarter is full: the rest is kept for OK and for
- * the answer. */
+/* Does the call that waits read its socket?  If it is stopped, it does not, and a long wait would
+ * fill the socket with news.  poll(2) reports POLLOUT only until a quarter of the socket is full:
+ * leave news out then, and keep the rest of the room for OK and for the answer. */
 static bool front_reads(const struct keeper *keeper)
 {
 	struct pollfd front = {keeper->front, POLLOUT, 0};
@@ -102,7 +103,7 @@ static void pass_on(const struct keeper *keeper, const char *text)
 		keeper_say(keeper->front, text);
 }
 
-/* ---- how it ends ---- */
+/* ---- how a hold ends ---- */
 
 const char *hold_end_text(int status)
 {
@@ -203,7 +204,7 @@ static void note_end(struct keeper *keeper, int status)
 }
 
 /* For listeners_each(), with the socket NAME of USER: if the keeper of another hold of our owner
- * listens there, tell it that ours has ended. */
+ * listens there, tell that keeper that our hold has ended. */
 static bool tell_other_keeper(const char *name, uid_t user, void *context)
 {
 	const struct keeper *keeper = context;
@@ -224,7 +225,7 @@ static bool tell_other_keeper(const char *name, uid_t user, void *context)
 }
 
 /* The hold has ended without --release: remember how, and tell the owner's other keepers.  Returns
- * false if nobody can ask: no owner, or it has exited. */
+ * false if there is no owner, or it has exited: then nobody can ask. */
 static bool remember(struct keeper *keeper)
 {
 	if (keeper->owner.pid == 0 || watched_ended(&keeper->owner))
@@ -274,8 +275,8 @@ static bool is_client_of_ours(int client, uid_t *user)
 	return peer.uid == 0 || peer.uid == *user;
 }
 
-/* Returns a call that has connected, or -1 with errno set; EAGAIN: none is left.  A call of another
- * user's is answered here. */
+/* Returns the socket of a call that has connected, or -1 with errno set; EAGAIN: none is left.
+ * Refuses the calls of other users, and goes on to the next. */
 static int accept_call(const struct keeper *keeper)
 {
 	uid_t user = 0;
@@ -311,12 +312,13 @@ static bool has_held(const struct keeper *keeper)
 	return keeper->news.line != NULL && text_after_word(keeper->news.line, KEEPER_OK) != NULL;
 }
 
-/* The holder has ended with STATUS.  ASKED: it was told to end.  Returns the status for a first
- * call. */
+/* The holder has ended with STATUS: decide how the hold has ended.  ASKED: the holder was told to
+ * end.  Returns the status for the first call, if that still waits. */
 static int judge_end(struct keeper *keeper, bool asked, int status)
 {
 	const bool told = hold_end_text(status) != NULL;
-	/* killed before it read why to end?  Only a holder's STATUS shows that, not a waiter's */
+	/* was the placeholder killed before it read why to end?  If the holder only waited, STATUS
+	 * does not show that */
 	const bool killed = keeper->verdict == EXIT_SUCCESS && !told && has_held(keeper);
 
 	if (!asked || status == EXIT_LOST || killed)
@@ -335,8 +337,8 @@ static void holder_ended(struct keeper *keeper)
 	int ended = EXIT_SYSTEM << 8, status;
 	pid_t waited;
 
-	/* until the holder has ended, no other can take the lock: no call is answered before that
-	 * (H8) */
+	/* answer no call before the holder has ended: until then, no other process can take the
+	 * lock (step H8 of tests/models) */
 	UNINTERRUPTED(waited, waitpid(keeper->holder, &ended, 0));
 	status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
 	CRASH_POINT("detach.released");
@@ -349,8 +351,8 @@ static void holder_ended(struct keeper *keeper)
 		snprintf(keeper->reason, sizeof keeper->reason,
 		    "how the holding process has ended cannot be seen: waitpid(2) is refused");
 	}
-	/* From now on connect(2) is refused, which means that no such hold exists: others know of
-	 * the end as soon as one call does. */
+	/* From now on connect(2) is refused, from which a call concludes that no such hold exists.
+	 * Do this before the answers: once one call knows of the end, all others can know. */
 	if (asked || !keeper->known)
 		shutdown(keeper->socket, SHUT_RD);
 	tell_end(keeper, status);
@@ -358,9 +360,10 @@ static void holder_ended(struct keeper *keeper)
 		leave(keeper);
 }
 
-/* ---- what comes up ---- */
+/* ---- events ---- */
 
-/* This process itself has failed: a wait ends with a system error, a hold is lost. */
+/* This process itself has failed: end the holder.  A wait then ends with a system error; a lock
+ * that was held is lost. */
 static void give_up(struct keeper *keeper, const char *reason)
 {
 	const bool waits = keeper->state == KEEPER_TAKES;
@@ -370,8 +373,8 @@ static void give_up(struct keeper *keeper, const char *reason)
 		keeper->verdict = EXIT_SYSTEM;
 }
 
-/* The function NAME has failed in this process, and will fail again: what happens cannot be seen
- * any more.  End the holder, and wait for that alone. */
+/* The function NAME has failed in this process, and will fail again: so this process cannot see any
+ * more what happens.  End the holder, wait only for its end, and exit. */
 static noreturn void end_unseen(struct keeper *keeper, const char *name)
 {
 	char reason[sizeof keeper->reason];
@@ -380,7 +383,7 @@ static noreturn void end_unseen(struct keeper *keeper, const char *name)
 		snprintf(reason, sizeof reason, "%s failed in the process that keeps it: %s", name,
 		    strerror(errno));
 		give_up(keeper, reason);
-		/* a holder that writes must not wait for this process */
+		/* a holder that writes must not wait for this process to read */
 		drop(&keeper->from_holder);
 		drop(&keeper->errors);
 		drop(&keeper->owner.pidfd);
@@ -399,7 +402,7 @@ static void tell_news(struct keeper *keeper, const char *line)
 	if (keeper->news.line == NULL)
 		give_up(keeper, "out of memory");
 	else if ((is_ok || front_reads(keeper)) && keeper_say(keeper->front, line) != 0 && is_ok &&
-		 errno != EPIPE && errno != ECONNRESET) /* hear_front() sees that */
+		 errno != EPIPE && errno != ECONNRESET) /* hear_front() handles these two */
 		give_up(keeper, "the call that took it cannot be told");
 }
 
@@ -443,9 +446,11 @@ static void hear_holder(struct keeper *keeper)
 		end_unseen(keeper, "malloc(3)");
 	UNINTERRUPTED(got,
 	    read(keeper->from_holder, news->next + news->length, news->size - 1 - news->length));
-	if (got < 0) /* it is still alive, so waiting for it would never end */
+	/* do not take this for the holder's end: it is still alive, so waiting for it would never
+	 * end */
+	if (got < 0)
 		end_unseen(keeper, "read(2)");
-	read_errors(keeper); /* what it wrote before that */
+	read_errors(keeper); /* first, pass on what the holder wrote on standard error */
 	if (got == 0) {
 		holder_ended(keeper);
 		return;
@@ -461,8 +466,8 @@ static void hear_holder(struct keeper *keeper)
 		else
 			pass_on(keeper, next);
 	}
-	/* After a stop of this process, many lines may be there: the rest of the last one
-	 * follows. */
+	/* If this process was stopped, it may read many lines at once.  Keep the last one, if its
+	 * end has not come yet. */
 	news->length = strlen(next);
 	memmove(news->next, next, news->length + 1);
 }
@@ -477,8 +482,9 @@ static void let_front_go(struct keeper *keeper)
 	keeper->due = deadline_never();
 }
 
-/* The lock is held, but the first call has not acknowledged that since.  If that call is stopped,
- * nobody knows of the hold, and all others would wait until it continues: the turn passes (H9). */
+/* The lock is held, but the first call has not acknowledged OK for a while.  If that call is
+ * stopped, nobody knows of the hold, and all waiters would wait until the call continues: end the
+ * hold, so that the turn passes (step H9 of tests/models). */
 static void look_for_front(struct keeper *keeper)
 {
 	if (keeper->known)
@@ -489,7 +495,7 @@ static void look_for_front(struct keeper *keeper)
 		    "its turn came while this call was stopped, and has passed");
 }
 
-/* The front has printed OK or WAITING, or has ended without that (H5). */
+/* The front has printed OK or WAITING, or has ended without that (step H5 of tests/models). */
 static void hear_front(struct keeper *keeper)
 {
 	char message[KEEPER_MESSAGE + 1];
@@ -499,10 +505,10 @@ static void hear_front(struct keeper *keeper)
 	if (strcmp(message, KEEPER_ACK) == 0)
 		let_front_go(keeper);
 	else if (keeper->known)
-		drop(&keeper->front); /* a --resume: the place stays as it was */
+		drop(&keeper->front); /* a --resume has ended: the place stays as it was */
 	else
-		/* it was killed; or it could not print OK, has shut down its sending side, and
-		 * waits for the release */
+		/* the front was killed; or it could not print OK: then it has shut down its sending
+		 * side, and waits for the release */
 		end_holder(keeper, HOLD_ABANDONED,
 		    "the call that took it ended before the caller knew");
 }
@@ -514,8 +520,8 @@ static bool may_accept_later(int errnum)
 }
 
 /* A call that cannot be accepted, for lack of descriptors for instance, would wake this process
- * forever: so accept none for a second.  Where accept4(2) is refused for good, no call could
- * release the lock: end the hold. */
+ * again and again: so accept none for a second.  Where accept4(2) is refused for good, no call
+ * could release the lock: end the hold. */
 static void accept_client(struct keeper *keeper)
 {
 	int client = accept_call(keeper);
@@ -535,7 +541,8 @@ static void accept_client(struct keeper *keeper)
 	keeper_reply(&client, EXIT_UNAVAILABLE, "too many calls ask for this hold at once");
 }
 
-/* Tell the holder to end.  CLIENT is answered when it has ended (H7). */
+/* Tell the holder to end.  CLIENT gets its answer when the holder has ended (step H7 of
+ * tests/models). */
 static void keeper_release(struct keeper *keeper, int *client)
 {
 	if (keeper->state == KEEPER_REMEMBERS)
@@ -548,10 +555,10 @@ static void keeper_release(struct keeper *keeper, int *client)
 			? "the place in the queue is given up; nothing was held"
 			: "");
 	}
-	keeper_say(*client, KEEPER_ENDING); /* the answer comes at the end */
+	keeper_say(*client, KEEPER_ENDING); /* the answer comes when the holder has ended */
 }
 
-/* Only one call at a time may wait for OK. */
+/* --resume: let CLIENT wait for OK, unless another call does: only one may wait at a time. */
 static void resume(struct keeper *keeper, int *client)
 {
 	switch (keeper->state) {
@@ -569,7 +576,7 @@ static void resume(struct keeper *keeper, int *client)
 		keeper->front = *client;
 		*client = -1;
 		return;
-	case KEEPER_ENDS: /* the answer comes at the end */
+	case KEEPER_ENDS: /* the answer comes when the holder has ended */
 		keeper_say(*client, KEEPER_ENDING);
 		return;
 	case KEEPER_REMEMBERS:
@@ -586,7 +593,8 @@ static void forget(struct keeper *keeper, int *client, const char *owner)
 		leave(keeper);
 }
 
-/* A waiter asks whether it would wait for itself. */
+/* A waiter asks for the owner of the lock that QUESTION names.  If the waiter descends from the
+ * owner, it would wait for itself. */
 static void tell_owner(const struct keeper *keeper, int *client, const char *question)
 {
 	const size_t length = strlen(keeper->method);
@@ -599,7 +607,7 @@ static void tell_owner(const struct keeper *keeper, int *client, const char *que
 	keeper_reply(client, text[0] == '\0' ? EXIT_UNAVAILABLE : EXIT_SUCCESS, text);
 }
 
-/* CLIENT has asked for something with the words of MESSAGE. */
+/* Do what CLIENT asks for in MESSAGE. */
 static void serve_client(struct keeper *keeper, int *client, char *message)
 {
 	char text[240];
@@ -683,7 +691,7 @@ static int sleep_until_event(const struct keeper *keeper, struct pollfd *events)
 	return poll_until(events, ON_CLIENTS + KEEPER_CLIENTS, next_look(keeper));
 }
 
-/* DUE has come, in the state that it was set for. */
+/* KEEPER->due has come: do what it was set for in this state. */
 static void do_what_is_due(struct keeper *keeper)
 {
 	keeper->due = deadline_never();
@@ -703,7 +711,7 @@ static void do_what_is_due(struct keeper *keeper)
 	}
 }
 
-/* Standard error is the front's still, and the caller's. */
+/* Here standard error is still the one that the caller gave to the front. */
 noreturn void keeper_fail(struct keeper *keeper, const struct error *error)
 {
 	complain("--detach: %s", error->text);
@@ -725,7 +733,7 @@ noreturn void keeper_serve(struct keeper *keeper)
 			hear_holder(keeper);
 		if (watched_ended(&keeper->owner) && keeper->state == KEEPER_REMEMBERS)
 			leave(keeper);
-		if (watched_ended(&keeper->owner)) /* H6 */
+		if (watched_ended(&keeper->owner)) /* step H6 of tests/models */
 			end_holder(keeper, HOLD_ORPHANED, "the process that it was for has ended");
 		if (deadline_left(&keeper->due) == 0)
 			do_what_is_due(keeper);

@@ -6,18 +6,18 @@
  * If a hold ends without --release, its keeper remembers how for ten minutes, so that a later
  * --release can report that.  Of the keepers of one owner, only the last eight remember.
  *
- * The messages.  Calls send packets through a socket; the holder and the placeholder have pipes,
- * with lines:
+ * The messages.  Other calls of semlock send packets through a socket.  The holder and the
+ * placeholder have pipes to the keeper, and write lines:
  *
  *	front               keeper               holder         placeholder
  *	    |  <--- ID id=    |                     |
  *	    |  <--- WAITS i p |  <--- WAITS i p     |   lock number i is busy, process p waits
- *	    |  <--- !text     |  <~~~ (errors)      |   its standard error
- *	    |  <--- busy ...  |  <--- busy ...      |   events of --status-fd: a small letter
+ *	    |  <--- !text     |  <~~~ (errors)      |   the holder's standard error
+ *	    |  <--- busy ...  |  <--- busy ...      |   events of --status-fd: in small letters
  *	    |  <--- OK id= .. |  <----------------- | --- OK id= ..     held
  *	  OK, or WAITING, is printed
- *	    |  ACK --->       |                         its end before this ends the hold
- *	    |  <--- 0         |                         from now on its end ends nothing
+ *	    |  ACK --->       |                         if the front ends before this, the hold ends
+ *	    |  <--- 0         |                         from now on the front's end changes nothing
  *	    |                 |  why ------------------> one byte, enum hold_end; or end of file
  *	    |  <--- N text    |  (waitpid)
  *
@@ -27,9 +27,9 @@
  *	a waiter    OWNER method lock --->      0 and the owner's PID, if the whole lock is held
  *	a keeper    FORGET pid --->             another hold of the owner PID has ended
  *
- * "N text" is the answer, and the last message of each conversation: an exit status and the
- * reason, or 0 and perhaps a note.  LOCK is a name from hold_lock_name().  Before it exits, a
- * keeper answers all calls that have connected, even if it has not read their question. */
+ * "N text" is the answer, and the last message of each conversation: an exit status and the reason,
+ * or 0 and perhaps a note.  LOCK is a name from hold_lock_name().  Before it exits, a keeper
+ * answers all calls that have connected, even if it has not read their question. */
 #ifndef SEMLOCK_HOLD_KEEPER_H
 #define SEMLOCK_HOLD_KEEPER_H
 
@@ -45,8 +45,8 @@
 #include "sys/deadline.h"
 #include "sys/waiting.h"
 
-/* The longest line of the holder's, and the longest packet, in bytes: OK with each slot of --take.
- * (A question with the name of a lock is shorter.) */
+/* Bytes of the longest packet, and of the holder's longest line: OK with each slot of --take.  (A
+ * question with the name of a lock is shorter.) */
 enum { KEEPER_MESSAGE = 512 + SLOTS_MOST * sizeof "4095" };
 _Static_assert(KEEPER_MESSAGE > PATH_MAX + 64, "a lock's name is longer");
 
@@ -70,35 +70,38 @@ enum hold_end {
 };
 
 enum keeper_state {
-	KEEPER_TAKES,    /* the holder waits for the lock */
-	KEEPER_HOLDS,    /* the lock is held */
-	KEEPER_ENDS,     /* the holder was told to end */
-	KEEPER_REMEMBERS /* the holder has ended without --release, which can still ask how */
+	KEEPER_TAKES, /* the holder waits for the lock */
+	KEEPER_HOLDS, /* the lock is held */
+	KEEPER_ENDS,  /* the holder was told to end */
+	/* the holder has ended without --release; a late --release can still ask how */
+	KEEPER_REMEMBERS
 };
 
 /* The most calls at a time, and the most keepers of one owner that remember. */
 enum { KEEPER_CLIENTS = 8, KEEPER_MEMORIES = 8 };
 
-/* The most that a keeper, or the holder that it starts, has open. */
+/* The most descriptors that a keeper, or the holder that it starts, has open. */
 enum { KEEPER_DESCRIPTORS = 32 };
 
-/* What the holder says. */
+/* What the holder has written on its standard output. */
 struct keeper_news {
-	char *line;          /* the last one about the wait, or OK; NULL: none yet */
+	char *line;          /* the last line about the wait, or OK; NULL: none yet */
 	char *next;          /* the beginning of the next line, of any kind */
 	size_t length, size; /* of NEXT: bytes read, and room */
 };
 
 struct keeper {
 	enum keeper_state state;
-	bool known; /* the caller has the ID: the front's end ends nothing */
+	bool known; /* the caller knows the ID: now the front's end does not end the hold */
 	char id[HOLD_ID_SIZE];
 	struct hold_names names;
-	const char *method; /* its name; "": only a part of the lock is asked for */
+	const char *method; /* the name of the lock's method; "": only a part of the lock is held */
 	struct watched owner;
-	pid_t holder;                       /* -1: not started yet; 0: in the holder */
-	int to_holder, from_holder, errors; /* its standard input, output and error */
-	/* the call that waits for the lock: the first one, or --resume; -1: none */
+	/* the holder's PID; -1: not started yet; 0: this process is the holder */
+	pid_t holder;
+	/* the other ends of the holder's standard input, output and error */
+	int to_holder, from_holder, errors;
+	/* a socket to the call that waits for the lock (the first call, or --resume); -1: none */
 	int front;
 	pid_t first; /* the process of the first call */
 	/* KEEPER_HOLDS, and not KNOWN: when to look whether the first call is stopped; KEEPER_ENDS:
@@ -108,7 +111,7 @@ struct keeper {
 	struct deadline deaf; /* until then, accept no call; never: accept calls now */
 	int clients[KEEPER_CLIENTS];
 	int releaser;     /* the client whose --release ends the holder; -1: none */
-	int verdict;      /* how it ended: an exit status ... */
+	int verdict;      /* how the hold ended: an exit status ... */
 	char reason[160]; /* ... and why, or a note with 0 */
 	unsigned later;   /* holds of the same owner that have ended since */
 	struct keeper_news news;

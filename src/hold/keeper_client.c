@@ -31,7 +31,7 @@ static bool keeper_lives(const struct hold_id *id)
 	       seen.started == id->started;
 }
 
-/* An abstract socket is visible in one network namespace only. */
+/* Is process PID in another network namespace?  An abstract socket is visible only in its own. */
 static bool is_in_other_network(pid_t pid)
 {
 	struct stat own, its;
@@ -42,7 +42,7 @@ static bool is_in_other_network(pid_t pid)
 	       !same_file(identity_of(&own), identity_of(&its));
 }
 
-/* No process listens for the hold ID.  Returns -1 with ERROR filled with what is known of it. */
+/* No process listens for the hold ID: fill ERROR with what is known of the reason.  Returns -1. */
 static int nobody_answers(const struct hold_id *id, struct error *error)
 {
 	struct process keeper;
@@ -73,9 +73,9 @@ static int cannot_connect(const struct hold_id *id, struct error *error)
 	}
 }
 
-/* Connect to the keeper of the hold TEXT, which is ID.  While the keeper has no room for one more
- * call, try again, for ten seconds.  Returns 0, or -1 with ERROR filled: ERROR_LOST, the hold has
- * ended. */
+/* Connect to the keeper of the hold whose ID is TEXT (and ID, parsed).  While the keeper has no
+ * room for one more call, try again, for ten seconds.  Returns 0, or -1 with ERROR filled:
+ * ERROR_LOST, the hold has ended. */
 static int connect_to_keeper(const char *text, const struct hold_id *id, struct hold_peer *peer,
     struct error *error)
 {
@@ -97,9 +97,9 @@ static int connect_to_keeper(const char *text, const struct hold_id *id, struct 
 	return -1;
 }
 
-/* Fill NAME with the name of REQUEST's first lock for the keeper, from hold_lock_name().  If its
- * directory was removed, NAME is as it was given: the keeper knows it by its last part.  Returns 0,
- * or -1 with ERROR filled. */
+/* Write the name of REQUEST's first lock into NAME, as hold_lock_name() does.  If the lock's
+ * directory has been removed, write the name as it was given: the keeper then compares the last
+ * part.  Returns 0, or -1 with ERROR filled. */
 static int name_lock(const struct request *request, char name[PATH_MAX + 1], struct error *error)
 {
 	const char *given = request->locks[0].name;
@@ -126,7 +126,7 @@ int keeper_call(const struct request *request, const char *text, const char *wor
 		return -1;
 	*call = (struct keeper_call){peer.connection, call->id, peer.user != geteuid()};
 	snprintf(message, sizeof message, "%s %s", word, name);
-	/* if the keeper has ended meanwhile, its answer may be there all the same */
+	/* if the keeper has just ended, its answer may be there nevertheless */
 	if (keeper_say(call->connection, message) == 0 || errno == EPIPE || errno == ECONNRESET)
 		return 0;
 	sandbox_error(error, "cannot ask for this hold", OUTSIDE);
@@ -192,9 +192,9 @@ int keeper_answer(char *answer, char **text, struct error *error)
 
 /* ---- --release ---- */
 
-/* Wait for the keeper's answer to RELEASE.  Until then the keeper keeps saying that it is alive;
- * another user's is not believed that for more than a minute.  Returns 0, or -1 with ERROR
- * filled. */
+/* Wait for the keeper's answer to RELEASE.  Until it comes, the keeper keeps sending ENDING, which
+ * shows that it is alive.  If the keeper is another user's, wait for a minute at most: it may lie.
+ * Returns 0, or -1 with ERROR filled. */
 static int hear_answer(const struct keeper_call *call, char message[KEEPER_MESSAGE + 1],
     struct error *error)
 {
@@ -238,16 +238,17 @@ int release_hold(const struct request *request)
 	return exit_status_of(error.kind);
 }
 
-/* ---- is it our own? ---- */
+/* ---- is the hold our own? ---- */
 
 enum { MOST_ANCESTORS = 64 };
 
-/* How long the search may delay the wait.  Only a keeper of this user's that may be an ancestor's
- * takes time.  On a busy machine it has to be waited for, or this process would wait for itself. */
+/* How long the search for an own hold may delay a wait.  Only a keeper of this user whose owner may
+ * be an ancestor takes time.  On a busy machine, its answer may come late; without the answer, this
+ * process could wait for itself. */
 #define LONGEST_SEARCH (10 * SECOND)
 
 struct own_search {
-	unsigned ours[MOST_ANCESTORS]; /* of this process and its ancestors: hold_id_digits() */
+	unsigned ours[MOST_ANCESTORS]; /* hold_id_digits() of this process and its ancestors */
 	size_t count;
 	const char *question;
 	struct own_hold *hold;
@@ -259,7 +260,7 @@ static bool is_ancestor(pid_t owner)
 	return owner > 1 && (owner == getpid() || process_descends(getpid(), owner, 0, 0));
 }
 
-/* May ID be a hold of this process or an ancestor?  If not, its keeper is not woken. */
+/* May the hold ID belong to this process or to an ancestor?  If not, do not wake its keeper. */
 static bool may_be_ours(struct own_search *search, const struct hold_id *id)
 {
 	struct procfs_stat seen;
@@ -274,7 +275,7 @@ static bool may_be_ours(struct own_search *search, const struct hold_id *id)
 	return found || search->count == MOST_ANCESTORS;
 }
 
-/* Ask PEER.  Returns false if it does not answer in time. */
+/* Send the question to PEER, and receive its ANSWER.  Returns false if none comes in time. */
 static bool ask_keeper(const struct own_search *search, const struct hold_peer *peer,
     char answer[KEEPER_MESSAGE + 1])
 {
@@ -285,8 +286,10 @@ static bool ask_keeper(const struct own_search *search, const struct hold_peer *
 	       keeper_hear(peer->connection, answer, MSG_DONTWAIT) > 0;
 }
 
-/* Any user may listen on a socket of such a name, and not answer.  So ask only this user's process
- * that the ID names.  Connecting never waits. */
+/* For listeners_each(), with the socket NAME of USER: ask the keeper that listens there whether it
+ * keeps a hold of ours.  Any user may listen under such a name, and never answer: so ask only a
+ * process that is this user's and that the ID names.  Connecting never waits.  Returns false to end
+ * the search. */
 static bool ask_for_owner(const char *name, uid_t user, void *context)
 {
 	struct own_search *search = context;
@@ -322,7 +325,7 @@ bool own_hold_find(const struct lock *lock, struct own_hold *hold)
 	struct error ignored;
 
 	hold->owner = 0;
-	/* another holder's slot may come free */
+	/* with slots, a wait can end: another holder's slot may come free */
 	if (lock->spec->name == NULL || lock->spec->slots > 0 || !process_numbers_ours() ||
 	    hold_lock_name(lock->spec->name, name, &ignored) != 0)
 		return false;

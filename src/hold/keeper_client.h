@@ -17,18 +17,18 @@
 struct keeper_call {
 	int connection; /* nonblocking */
 	struct hold_id id;
-	bool foreign; /* the keeper is another user's, and we are root: it may say anything */
+	bool foreign; /* the keeper is another user's, and we are root: do not trust what it says */
 };
 
-/* Connect to the keeper of the ID in TEXT, for ten seconds at most, and send it WORD
+/* Connect to the keeper of the hold whose ID is TEXT, in at most ten seconds.  Send it WORD
  * (KEEPER_RELEASE, KEEPER_RESUME) and the name of REQUEST's first lock.  Returns 0 with CALL
- * filled, or -1 with ERROR filled: TEXT is no ID, its process has ended, does not listen, or is
+ * filled, or -1 with ERROR filled: TEXT is no ID, or the keeper has ended, does not answer, or is
  * another user's. */
 int keeper_call(const struct request *request, const char *text, const char *word,
     struct keeper_call *call, struct error *error);
 
-/* Wait for the next message, until UNTIL, but for a minute at most.  If the keeper is found
- * stopped, which is checked every ten seconds, the wait fails at once.  Returns 0, or -1 with ERROR
+/* Wait for the keeper's next message, until UNTIL, but for a minute at most.  Checks every ten
+ * seconds whether the keeper is stopped; if so, fails at once.  Returns 0, or -1 with ERROR
  * filled. */
 int keeper_await(const struct keeper_call *call, struct deadline until, struct error *error);
 
@@ -37,9 +37,9 @@ int keeper_await(const struct keeper_call *call, struct deadline until, struct e
  * EXIT_UNAVAILABLE. */
 int keeper_answer(char *answer, char **text, struct error *error);
 
-/* End the hold REQUEST->release of the first lock of REQUEST, and wait until another holder can
- * take the lock.  Returns the exit status, with a message unless it is 0: EXIT_LOST if the hold had
- * ended before. */
+/* End the hold whose ID is REQUEST->release, if REQUEST's first lock is one of its locks, and wait
+ * until another process can take the lock.  Returns the exit status, after a message unless it is
+ * 0.  EXIT_LOST: the hold had already ended. */
 int release_hold(const struct request *request);
 
 /* A hold in the background. */

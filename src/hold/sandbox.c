@@ -6,8 +6,9 @@
 
 #include "hold/sandbox.h"
 
-/* EPERM: seccomp filters, and the scopes of Landlock.  EACCES: AppArmor and SELinux.  EAFNOSUPPORT:
- * systemd's RestrictAddressFamilies=.  ENOSYS: gVisor, and some filters. */
+/* The errnos with which sandboxes refuse a call.  EPERM: seccomp filters, and the scopes of
+ * Landlock.  EACCES: AppArmor and SELinux.  EAFNOSUPPORT: systemd's RestrictAddressFamilies=.
+ * ENOSYS: gVisor, and some filters. */
 static bool is_of_sandbox(int errnum)
 {
 	return errnum == EPERM || errnum == EACCES || errnum == EAFNOSUPPORT || errnum == ENOSYS;

@@ -10,8 +10,8 @@
 #include "report/error.h"
 
 /* A call on a socket has failed, with errno: fill ERROR with WHAT, and errno's text.  If a sandbox
- * is the likely reason, the kind is ERROR_UNAVAILABLE, and the text says so, and what to do
- * INSTEAD; else it is ERROR_SYSTEM.  Returns -1. */
+ * is the likely reason, the kind is ERROR_UNAVAILABLE, and the text says that, and what to do
+ * INSTEAD; otherwise the kind is ERROR_SYSTEM.  Returns -1. */
 int sandbox_error(struct error *error, const char *what, const char *instead);
 
 #endif

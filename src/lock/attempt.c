@@ -14,8 +14,9 @@
 #include "sys/signals.h"
 #include "sys/waiting.h"
 
-/* A slot of a range is a byte of that range.  Otherwise slot holders share the lock itself, which
- * keeps plain holders out. */
+/* Does an attempt take LOCK itself?  Not where a slot is a byte of LOCK's range: then only that
+ * byte is taken.  With other slots, their holders share LOCK itself, which keeps plain holders
+ * out. */
 #define TAKES_WHOLE(lock) ((lock)->spec->slots == 0 || !lock_can((lock), CAN_RANGE))
 
 void attempt_drop(struct lock *lock)
@@ -23,13 +24,14 @@ void attempt_drop(struct lock *lock)
 	struct error ignored;
 
 	slots_drop(lock);
-	if (TAKES_WHOLE(lock)) /* else the rest of the range may be the caller's */
+	if (TAKES_WHOLE(lock)) /* otherwise, semlock's caller may hold the rest of the range */
 		lock->spec->method->drop(lock, &ignored);
 }
 
-/* Any signal ends the sleep.  The clock says whether the time is up; if it is, try once more.
- * wakeup_set() also ends the timer of queue_await(): a signal that interrupts the call moves us
- * behind the waiters outside the queue. */
+/* Sleep in the lock call until LOCK is taken.  Any signal ends the sleep: so ask the clock whether
+ * the time is up, and if it is, try once more.  wakeup_set() also replaces the timer of
+ * queue_await(), which would interrupt the call: a call that is interrupted and repeated goes to
+ * the end of the kernel's own queue, behind programs that do not use ours. */
 static enum outcome sleep_in_call(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -38,15 +40,16 @@ static enum outcome sleep_in_call(struct lock *lock, const struct deadline *dead
 	do {
 		if (wakeup_set(deadline_left(deadline), error) != 0)
 			return FAILED;
-		outcome = lock->spec->method->take(lock, SLEEP, error); /* K2: lock it */
+		/* step K2 of tests/models: lock it */
+		outcome = lock->spec->method->take(lock, SLEEP, error);
 		if (outcome == BUSY && deadline_left(deadline) == 0)
 			return lock->spec->method->take(lock, TRY, error);
 	} while (outcome == BUSY);
 	return outcome;
 }
 
-/* Take the slots of LOCK; if TAKES_WHOLE(), the caller has taken the whole.  DEADLINE NULL: only
- * try. */
+/* Take the slots of LOCK.  If TAKES_WHOLE(LOCK), the caller has taken LOCK itself already.
+ * DEADLINE NULL: only try. */
 static enum outcome attempt_slots(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -123,10 +126,10 @@ int64_t attempt_jitter(int64_t most)
 	return (int64_t)(state >> 33) % most;
 }
 
-/* In a PID namespace, /proc/locks leaves out a flock whose taker has ended, and the processes that
- * sleep in front of it.  We do not hold LOCK: does a process that the list does not show share it?
- * Then an exclusive flock(2) fails.  Try more than once, because another process that checks the
- * lock holds it for a moment. */
+/* Does a process that /proc/locks does not show share LOCK, which we do not hold?  In a PID
+ * namespace, /proc/locks leaves out a flock whose taker has ended, and the processes that sleep in
+ * front of it.  But if LOCK is shared, an exclusive flock(2) fails.  Try that more than once,
+ * because another process that checks the lock holds it for a moment. */
 static bool is_shared_unlisted(const struct lock *lock)
 {
 	struct lock_spec spec = *lock->spec;
@@ -149,11 +152,12 @@ static bool is_shared_unlisted(const struct lock *lock)
 	return outcome == BUSY;
 }
 
-/* The head of a living queue may want more than we do: then the lock may be free for us, but not
- * for it.  Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  Only
- * the list of all locks shows that, if it can be read.  A stopped process does not sleep there.
- * Also true if an unlisted process shares the flock, or, if the caller looks again, when the time
- * ran out before the end of the list. */
+/* Does a process sleep in the kernel in front of the open LOCK, or of a slot of it?  The head of a
+ * living queue may, if it wants more than we do: then the lock may be free for us, but not for that
+ * process.  Only the list of all locks (/proc/locks) shows such a process; a stopped one is not
+ * there.  Returns false if the list cannot be read.  Also returns true if a process that is not in
+ * the list shares the flock; or if there was no time to read the whole list, and the caller looks
+ * again later. */
 static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 {
 	const bool has_range = lock_can(lock, CAN_RANGE);
@@ -180,12 +184,13 @@ static bool has_sleeper(const struct lock *lock, const struct checks *checks)
 	}
 	in_part = !found && !feof(locks);
 	fclose(locks);
-	/* Q5: or does an unlisted process hold it? */
+	/* step Q5 of tests/models: or does a process that is not in the list hold it? */
 	return found || (!held && is_shared_unlisted(lock)) || (in_part && checks->looks_again);
 }
 
-/* Can LOCK be free for us, but not for a process that wants more: to write among readers, all
- * slots, or a larger part of the file?  (A lock made of files is free for all or for none.) */
+/* Can LOCK be free for us, but not for a process that wants more: to write among readers, to take
+ * all slots, or to lock a larger part of the file?  (A lock made of files is free for all or for
+ * none.) */
 static bool may_be_free_for_us_alone(const struct lock *lock)
 {
 	const struct bytes bytes = bytes_of(lock);
@@ -195,18 +200,22 @@ static bool may_be_free_for_us_alone(const struct lock *lock)
 		   (lock_can(lock, CAN_RANGE) && (bytes.first > 0 || bytes.last < LLONG_MAX)));
 }
 
-/* Q5: if the lock may be free for us alone, also read the list of all locks, half-way and at the
- * end: does a process sleep in front of it?  A process that the kernel has woken is in no list
- * until it runs, which takes a while on a busy machine: before the second read it has time to run,
- * and then it holds the lock or sleeps again.  A process may also fall asleep after the first read:
- * so the second read is the last step.  It comes before we take the lock: if many checked with the
- * lock in hand, the sleeper would not get it.  Besides, the kernel gives the list a page at a time,
- * and leaves out a line if one before it goes between two pages.
+/* Step Q5 of tests/models.  If the lock may be free for us alone, also read the list of all locks,
+ * to see whether a process sleeps in front of the lock.
  *
- * Between two checks, those before us may have had their turn, or have ended.  Then we are the
- * head, and while we check, the next waiter finds the lock free.  So take it at once, and here: at
- * the head of the queue (PHASE_HEAD), a ticket that comes and goes could make us give the lock back
- * forever. */
+ * Read the list twice, half-way and after the last check.  A process that the kernel has woken is
+ * in no list until it runs, which takes a while on a busy machine.  Before the second read it has
+ * time to run, and then holds the lock, or sleeps again.  Besides, the kernel gives the list a page
+ * at a time, and leaves out a line if an earlier line goes between two pages.
+ *
+ * The second read comes after the last check, because a process may fall asleep after the first
+ * read.  But it comes before we take the lock: if many waiters read the list with the lock in hand,
+ * the sleeper would not get the lock.
+ *
+ * Between two checks, the waiters before us may have had their turn, or have ended.  Then we are
+ * the head of the queue, and while we check, the next waiter finds the lock free.  So take it at
+ * once, and here: in PHASE_HEAD, a ticket that comes and goes could make us give the lock back
+ * again and again. */
 enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, struct queue *queue,
     bool *sleeper, struct error *error)
 {
@@ -216,12 +225,13 @@ enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, st
 
 	*sleeper = false;
 	for (int seen = 1; seen <= checks->count; seen++) {
-		outcome = lock->spec->method->idle(lock, error); /* Q5: is it free at this check? */
+		outcome = lock->spec->method->idle(lock, error); /* step Q5: is it free now? */
 		if (outcome != TAKEN)
 			return outcome;
 		CRASH_POINT("attempt.free");
-		wakeup_off(); /* its signal would end the pause */
-		/* without a pause, a queue with a slow head would look deserted */
+		wakeup_off(); /* the timer's signal would end the pause */
+		/* if nap() fails, give up: without pauses, a queue with a slow head would look
+		 * deserted */
 		if (nap(most / 2 + attempt_jitter(most)) != 0 && errno != EINTR)
 			return BUSY;
 		if (queue != NULL && !queue_preceded(queue))
@@ -234,5 +244,5 @@ enum outcome attempt_deserted(struct lock *lock, const struct checks *checks, st
 		}
 	}
 	CRASH_POINT("attempt.deserted");
-	return attempt_try(lock, error); /* Q6: take it */
+	return attempt_try(lock, error); /* step Q6 of tests/models: take it */
 }

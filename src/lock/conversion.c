@@ -16,9 +16,9 @@ enum outcome conversion_again(struct lock *lock, struct error *error)
 	return BUSY;
 }
 
-/* A record lock changes its mode in one call, and the old lock stays held until then: so the
- * waiters before us would wait for us.  Not with --replace, which ends the other holders: we would
- * be one of them. */
+/* Does the descriptor keep its old lock until it gets LOCK?  It does with a record lock, which
+ * changes its mode in one call: until then, the waiters before us would wait for us.  With
+ * --replace it must not: --replace ends the holders of the lock, and we would be one of them. */
 static bool converts_in_place(const struct lock *lock, const struct held *held,
     const struct wait_options *wait)
 {

@@ -9,10 +9,12 @@
 enum held_mode { HELD_NONE, HELD_SHARED, HELD_EXCLUSIVE };
 
 struct held {
-	/* of LOCK's kind; an exclusive lock of a part of its range counts as shared */
+	/* the mode of its lock of LOCK's kind; a lock that is exclusive for only a part of LOCK's
+	 * range counts as shared */
 	enum held_mode mode;
-	bool more; /* it also carries a lock of another kind, or of other bytes than LOCK's */
-	int slot;  /* of LOCK, from 0; -1: none */
+	/* the descriptor also carries a lock of another kind, or of other bytes than LOCK's */
+	bool more;
+	int slot; /* the slot of LOCK that the descriptor carries, from 0; -1: none */
 };
 
 /* What LOCK->fd, the caller's descriptor, carries; nothing if we have opened it ourselves. */

@@ -34,7 +34,7 @@ enum { SLOTS_MOST = 4096 };
  * that each had a part of what they need would wait for each other forever. */
 #define SLOT_OF_COLLECTOR ((unsigned)SLOTS_MOST + 1)
 
-/* The bytes from here on are semlock's own: no other program has data there. */
+/* The bytes from this offset on are for semlock's own locks: no program has data there. */
 #define BYTES_OF_DATA ((off_t)1 << 61)
 
 /* Slot N of a flock is a record lock on byte FLOCK_FIRST_SLOT + N. */
@@ -46,7 +46,7 @@ struct range {
 };
 
 /* The command's process, for locks whose record must name it before the command runs.  All locks of
- * a run share one. */
+ * a run share this struct. */
 struct child {
 	pid_t pid;     /* 0: not started yet */
 	bool inherits; /* it gets the locks' descriptors */
@@ -67,10 +67,10 @@ struct lock_spec {
 	unsigned slots; /* the most holders at once; 0: a plain lock */
 	unsigned take;  /* slots for one holder; 0: one */
 	struct range range;
-	mode_t create_mode;  /* permissions of a file that semlock creates ... */
-	bool exact_mode;     /* ... whatever the umask is */
+	mode_t create_mode;  /* permissions of a file that semlock creates */
+	bool exact_mode;     /* --mode: exactly these, whatever the umask is */
 	bool to_be_removed;  /* remove the file at the end */
-	bool init;           /* create the token if none exists */
+	bool init;           /* --init: create the lock file of -m rename if none exists */
 	bool may_be_deleted; /* lock a caller's descriptor even if its file has no name any more */
 	/* --name: no other user may take it, and its directory is created with the first lock in
 	 * it */
@@ -81,7 +81,7 @@ struct lock_spec {
 	const char *note; /* why it is held, for people, as typed; NULL: none */
 };
 
-/* How SPEC asks for the lock. */
+/* The mode in which SPEC asks for the lock. */
 static inline enum owner_mode mode_asked(const struct lock_spec *spec)
 {
 	return spec->slots > 0 ? MODE_SLOT : spec->mode == SHARED ? MODE_SHARED : MODE_EXCLUSIVE;
@@ -90,23 +90,25 @@ static inline enum owner_mode mode_asked(const struct lock_spec *spec)
 /* What identifies an open lock: two locks with the same file and entry exclude each other, and
  * share a queue. */
 struct lock_id {
-	struct identity file; /* or, for a lock that is a name, its directory ... */
-	const char *entry;    /* ... with that name; NULL: the file itself */
-	uid_t owner;          /* who may take it, judged by the file's permissions ... */
+	/* the locked file; for a lock that is a name, the directory it is in ... */
+	struct identity file;
+	const char *entry; /* ... and the name there; else NULL */
+	uid_t owner;       /* who may take the lock: the file's owner and group ... */
 	gid_t group;
-	mode_t permissions; /* ... with the file type */
+	mode_t permissions; /* ... and its permissions, with the file type */
 };
 
 /* A lock's place among the locks of its set, and in its queue. */
 struct lock_place {
-	bool covered;        /* by an earlier lock of its set (-f), which is of the same file */
+	/* an earlier lock of its set (-f) is on the same file, and taken instead */
+	bool covered;
 	bool admitted;       /* we have had a place in the queue (wait_options.places) */
 	bool queued;         /* at the last try there was a queue */
-	bool unordered;      /* its queue cannot be used: the wait is in the kernel's order */
-	pid_t superseded_by; /* BUSY_SUPERSEDED: by this process; 0: not known */
+	bool unordered;      /* its queue cannot be used: the kernel decides the order */
+	pid_t superseded_by; /* BUSY_SUPERSEDED: the process that took our place; 0: not known */
 };
 
-/* Why a lock is BUSY, and we do not wait for it, or no longer. */
+/* Why a lock is BUSY, and we do not wait for it, or wait no longer. */
 enum busy_reason {
 	BUSY_NOW,        /* wait_options.try_once */
 	BUSY_TIMEOUT,    /* the deadline has passed */
@@ -121,7 +123,7 @@ enum busy_reason {
 struct lock_end {
 	bool lost;      /* another process has taken it away ... */
 	bool lost_said; /* ... and the user has been told */
-	/* released, but files that the command put into it (mkdir) are left beside it */
+	/* released, but files that the command put into the lock's directory (-m mkdir) are left */
 	bool littered;
 	/* 0, or why the release failed: an errno; EWOULDBLOCK: a stopped semlock is in the way */
 	int stuck;
@@ -146,12 +148,12 @@ struct lock {
 
 	/* The method's family uses one of these; the others stay empty. */
 	struct {
-		int access;         /* how FD is open: O_RDONLY or O_RDWR */
+		int access;         /* how FD is open: O_RDONLY, O_WRONLY or O_RDWR */
 		bool made;          /* we have created the file */
 		struct slots slots; /* the slots that we hold */
 	} kernel;
 	struct {
-		int directory;           /* O_PATH, with ID.entry in it */
+		int directory;           /* the directory that ID.entry is in, opened with O_PATH */
 		struct file_lock *state; /* see methods/file/filemethods.h */
 	} files;
 	struct {
@@ -161,13 +163,14 @@ struct lock {
 	} server;
 };
 
-/* A lock that is not open. */
+/* A lock that is not open yet, for the spec ASKED_FOR. */
 #define LOCK_OF(asked_for) ((struct lock){.spec = (asked_for), .fd = (asked_for)->fd, .slot = -1})
 
 /* The value of --on-lost: a signal's number, this, or 0 without the option. */
 enum { LOST_WARN = -1 };
 
-/* Is STATUS, from stat(2), that of LOCK's file, or of its directory? */
+/* Does STATUS, from stat(2), belong to LOCK's file (for a lock that is a name, to its
+ * directory)? */
 static inline bool lock_is_on(const struct lock *lock, const struct stat *status)
 {
 	return same_file(identity_of(status), lock->id.file);
@@ -183,7 +186,7 @@ struct bytes {
 	long long first, last; /* LLONG_MAX: to the end of the file */
 };
 
-/* The bytes that LOCK asks for, if it has a range; with slots, one byte each. */
+/* The bytes that LOCK asks for, if its method locks ranges; with slots, a byte for each slot. */
 static inline struct bytes bytes_of(const struct lock *lock)
 {
 	const struct lock_spec *spec = lock->spec;
@@ -194,7 +197,8 @@ static inline struct bytes bytes_of(const struct lock *lock)
 	    length == 0 ? LLONG_MAX : spec->range.start + length - 1};
 }
 
-/* Does LOCK ask for any of the bytes from FIRST to LAST?  (Without a range, for all bytes.) */
+/* Does LOCK ask for any of the bytes from FIRST to LAST?  (It does if its method locks whole
+ * files.) */
 static inline bool lock_overlaps(const struct lock *lock, long long first, long long last)
 {
 	const struct bytes bytes = bytes_of(lock);
@@ -206,10 +210,10 @@ static inline bool lock_overlaps(const struct lock *lock, long long first, long 
 struct guard {
 	struct lock *locks;
 	unsigned count;
-	const char *label; /* the user's name for the first lock */
+	const char *label; /* what messages call the first lock */
 	pid_t command;
 	int on_lost; /* LOST_WARN, or a signal's number; 0: neither */
-	/* tell the user, from a thread, that LOCK is lost */
+	/* called by a thread: tell the user that LOCK is lost */
 	void (*report)(const struct lock *lock);
 };
 
@@ -223,7 +227,7 @@ enum when_busy {
 /* Does the caller signal the holder of a busy lock, to end it (taking.h, STEP_HELD)? */
 enum preempt {
 	PREEMPT_NOT,
-	PREEMPT_REPLACE, /* with a ticket before all waiters that do not replace */
+	PREEMPT_REPLACE, /* with a ticket before all ordinary ones (queue.h) */
 	PREEMPT_TOGGLE   /* without a ticket: when the holder has ended, the waiters get the lock */
 };
 
@@ -231,10 +235,11 @@ enum preempt {
 struct wait_options {
 	struct deadline deadline; /* if it has passed already: do not wait */
 	bool try_once;
-	unsigned places; /* wait only if fewer others wait; 0: no limit */
+	unsigned places; /* wait only if fewer others than this wait; 0: no limit */
 	bool past_queue; /* wait for no earlier waiter, but have a place in the queue */
-	bool first;      /* a place before all waiters that did not ask for this */
-	bool supersede;  /* earlier waiters with this give up for us, and we for a later one */
+	bool first;      /* a place before all ordinary waiters */
+	/* earlier waiters with this give up for us, and we give up for a later one */
+	bool supersede;
 	enum preempt preempt;
 };
 

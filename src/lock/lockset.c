@@ -9,7 +9,8 @@
 
 #include "lock/lockset.h"
 
-/* The id of a lock made of files: its directory's device and inode, and its name there. */
+/* Compare the files of A and B, in the order in which locks are taken; 0: they are the same lock.
+ * For a lock made of files, compare the directory's device and inode, and the name there. */
 static int by_file(const struct lock *a, const struct lock *b)
 {
 	if (a->id.file.device != b->id.file.device)
@@ -21,7 +22,8 @@ static int by_file(const struct lock *a, const struct lock *b)
 	return strcmp(a->id.entry, b->id.entry);
 }
 
-/* Of one file's locks the exclusive one comes first: it is the one to take. */
+/* Of two locks of one file, the exclusive one comes first, because it is taken, and covers the
+ * other. */
 static int in_order(const void *left, const void *right)
 {
 	const struct lock *a = *(struct lock *const *)left;

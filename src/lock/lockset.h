@@ -20,18 +20,19 @@ void lockset_sort(struct lock *locks, unsigned count, struct lock **order);
 struct lock *lockset_prepare(struct lock *const *order, unsigned count, struct error *error);
 
 /* Is LOCK, which was taken, still ours, and does its name still mean it?  While we waited for
- * another lock, one that cannot be flocked may have become stale, and been taken over; and a
- * program that simply deletes lock files may have replaced it. */
+ * another lock, a program that simply deletes lock files may have replaced this one; or, if LOCK
+ * cannot be flocked, it may have become stale, and been taken over. */
 bool lockset_still_ours(struct lock *lock);
 
-/* Which of the COUNT taken LOCKS holds the first: that one itself, or another name of its file. */
+/* Returns the one of the COUNT taken LOCKS through which the first is held: the first itself, or
+ * the one that covers it, by another name of its file. */
 const struct lock *lockset_covering(const struct lock *locks, unsigned count);
 
 /* Would closing FD drop one of the COUNT LOCKS, which this process holds?  Closing any descriptor
  * of a file, by exec too, drops the process's own (POSIX) locks on it. */
 bool posix_lock_is_on(int fd, const struct lock *locks, unsigned count);
 
-/* Release and close the COUNT LOCKS; each copes with any half-filled state. */
+/* Release and close the COUNT LOCKS.  Each may be only half filled in. */
 void lockset_release(struct lock *locks, unsigned count);
 
 #endif

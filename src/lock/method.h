@@ -22,7 +22,7 @@ enum outcome {
 	AGAIN, /* open the lock anew, then try again */
 	/* the record must name the command's process: start it, set LOCK->child->pid, try again */
 	NEEDS_CHILD,
-	WAITS,      /* only from a server: BUSY, and the wait begins; ask again */
+	WAITS,      /* only from ask(): busy, and the wait begins; call ask() again */
 	FAILED = -1 /* ERROR is filled; error_set() returns this */
 };
 
@@ -38,7 +38,8 @@ enum {
 	/* the lock belongs to semlock's process and ends with it: no child inherits it */
 	OWNED_BY_PROCESS = 32,
 	NEEDS_INIT = 64, /* the lock must have been made once, by --init */
-	BEATS = 128      /* other programs take over a lock that looks old: always renew its time */
+	/* other programs take over a lock file that looks old: always renew its time stamp */
+	BEATS = 128
 };
 
 /* What frees the lock when its holder dies.  That also decides how a holder is found, and how the
@@ -51,7 +52,8 @@ enum family {
 	ON_SERVER /* the server, when the helper has been silent for longer than its lease */
 };
 
-/* One table for every kind of lock.  Functions that return int: 0, or -1 with ERROR filled. */
+/* One table for every kind of lock.  Functions that return int return 0, or -1 with ERROR
+ * filled. */
 struct method {
 	const char *name; /* as typed after -m; a URL's scheme */
 	enum family family;
@@ -63,14 +65,14 @@ struct method {
 	    *ask)(struct lock *lock, const struct wait_options *wait, struct error *error);
 	/* Release LOCK, if it is taken, and close it; a process that inherited its descriptor may
 	 * still hold the lock.  Sets LOCK->end.  For a server, the call may take as long as the
-	 * lease.  Copes with any half-filled state. */
+	 * lease.  LOCK may be only half filled in. */
 	void (*release)(struct lock *lock);
-	/* LOCK->end.stuck, in words. */
+	/* Why LOCK was not released: LOCK->end.stuck, in words. */
 	const char *(*stuck_reason)(const struct lock *lock);
 
 	/* Not OF_KERNEL: keep the locks of GUARD alive until unguard(), which is called after the
-	 * command's end and sets LOCK->end.lost.  Returns 0; 1 with ERROR filled: they are not
-	 * watched, and need not be; -1 with ERROR filled: the command must not run. */
+	 * command's end and sets LOCK->end.lost.  Returns 0; 1 with ERROR filled: the locks are not
+	 * watched, but the command may run; -1 with ERROR filled: the command must not run. */
 	int (*guard)(const struct guard *guard, struct error *error);
 	void (*unguard)(void);
 
@@ -79,18 +81,18 @@ struct method {
 	/* Open what LOCK is taken on, and note its identity.  Creates a kernel lock's file; nothing
 	 * else is created or taken. */
 	int (*open)(struct lock *lock, struct error *error);
-	/* With SLEEP, BUSY means that a signal ended the sleep. */
+	/* Take LOCK.  With SLEEP, BUSY means that a signal ended the sleep. */
 	enum outcome (*take)(struct lock *lock, enum wait wait, struct error *error);
 	/* Unlock, also for all processes that share the open file description; LOCK stays open. */
 	int (*drop)(struct lock *lock, struct error *error);
-	/* Is the lock free?  TAKEN: yes, or its holder is dead; the lock is not kept. */
+	/* Is LOCK free?  Returns TAKEN if so, or if its holder is dead; LOCK is not kept. */
 	enum outcome (*idle)(struct lock *lock, struct error *error);
-	/* Does the name still mean what was opened? */
+	/* Does LOCK's name still mean what was opened? */
 	bool (*current)(const struct lock *lock);
 	/* If LOCK was taken, is it still ours? */
 	bool (*owned)(struct lock *lock);
 
-	/* CAN_SLOTS: as take and drop, for slot SLOT alone; never AGAIN. */
+	/* CAN_SLOTS: like take and drop, for slot SLOT alone; never AGAIN. */
 	enum outcome (
 	    *take_slot)(struct lock *lock, unsigned slot, enum wait wait, struct error *error);
 	void (*drop_slot)(struct lock *lock, unsigned slot);
@@ -100,8 +102,8 @@ struct method {
 	bool (*remove)(struct lock *lock);
 
 	/* OF_FILES.  OBJECT: what is created (methods/file/filemethods.h).  prepare(): create what
-	 * the command inherits, before it is started; may be called again.  inspect(): read what
-	 * the record says about the holder. */
+	 * the command inherits, before the command is started; may be called again.  inspect():
+	 * read what the record says about the holder. */
 	const struct object *object;
 	int (*prepare)(struct lock *lock, struct error *error);
 	int (*inspect)(const struct lock *lock, struct lock_info *info, struct error *error);

@@ -29,11 +29,11 @@ static void close_queue(struct queue *queue)
 	queue->fd = carrier = -1;
 }
 
-/* Something other than a file has the queue's name. */
+/* Does ERRNUM mean that something other than a plain file has the queue's name? */
 #define IS_IN_THE_WAY(errnum) ((errnum) == ELOOP || (errnum) == EISDIR || (errnum) == ENXIO)
 
-/* Remove, once, whatever has the queue's name, if that is permitted: the next open finds or creates
- * another file. */
+/* Remove, once, whatever has the queue's name, if that is permitted: the next open then finds or
+ * creates another file.  Returns whether it was removed. */
 static bool clear_name(struct queue *queue, const struct lock *lock)
 {
 	if (queue->cleared || queuefile_clear(lock) != 0)
@@ -42,9 +42,10 @@ static bool clear_name(struct queue *queue, const struct lock *lock)
 	return true;
 }
 
-/* Close the file.  Returns whether to open it again: before our check, the last process to leave
- * may have removed a trusted file.  If that made the queue unusable, readers could starve a
- * writer. */
+/* Close the queue's file, which cannot be used, as TRUST says.  Returns whether to open the queue
+ * again: yes if the file was removed, or could be removed here.  (Before our check, the last
+ * process to leave may have removed a trusted file.  If that made the queue unusable, readers could
+ * starve a writer.) */
 static bool close_to_retry(struct queue *queue, const struct lock *lock, enum trust trust)
 {
 	close_queue(queue);
@@ -60,10 +61,10 @@ void queue_open(struct queue *queue, const struct lock *lock)
 	}
 }
 
-/* F_SETLK and F_GETLK are for tickets: they belong to the process, so that the kernel says whose
- * they are and no child inherits them.  F_OFD_SETLKW sleeps on another process's ticket: F_SETLKW
- * would fail with EDEADLK where two processes wait for each other in two queues.  LENGTH 0: to the
- * end. */
+/* Call fcntl(2) with COMMAND, for a lock of TYPE on LENGTH bytes (0: to the end) at offset AT.
+ * F_SETLK and F_GETLK are for tickets: such locks belong to the process, so the kernel tells which
+ * process has one, and no child inherits it.  F_OFD_SETLKW sleeps on another process's ticket:
+ * F_SETLKW would fail with EDEADLK where two processes wait for each other in two queues. */
 static int lock_tickets(const struct queue *queue, int command, short type, int64_t at,
     off_t length)
 {
@@ -77,14 +78,15 @@ static int lock_tickets(const struct queue *queue, int command, short type, int6
 	return fcntl(queue->fd, command, &bytes);
 }
 
-/* In bytes.  A marked ticket has two: tickets are even, so it ends before another one begins. */
+/* The length of our ticket in bytes: two if it is marked, else one.  Tickets are even numbers, so
+ * two bytes end before the next ticket begins. */
 static off_t ticket_length(const struct queue *queue)
 {
 	return queue->supersedes ? 2 : 1;
 }
 
 struct found {
-	int64_t first, last; /* bytes: a process may lock many at once */
+	int64_t first, last; /* bytes found: a process may lock many at once */
 	int64_t start;       /* of the lock that includes FIRST */
 	pid_t pid;           /* 0: in another PID namespace; -1: a descriptor's, not a process's */
 };
@@ -136,7 +138,7 @@ static bool is_stopped(struct queue *queue, const struct found *found)
 	       again.pid == found->pid;
 }
 
-/* A marked ticket is exactly two bytes long, and begins at an even one: no other lock counts as
+/* A marked ticket is exactly two bytes long, and begins at an even offset: no other lock counts as
  * marked, whoever has it. */
 static bool is_marked(const struct found *found)
 {
@@ -180,8 +182,8 @@ static int64_t find_highest(struct queue *queue, int64_t low, int64_t high)
 	return low;
 }
 
-/* The nearest ticket before ours, not before OLDEST.  It is usually close to ours, because tickets
- * drawn at about the same time are: look there first. */
+/* Find the nearest ticket before ours, from OLDEST on.  Tickets that were drawn at about the same
+ * time are close to each other: so look close to ours first. */
 static int64_t find_predecessor(struct queue *queue, int64_t oldest)
 {
 	struct found found;
@@ -203,7 +205,7 @@ static bool find_again(struct queue *queue, int64_t ticket, const struct found *
 }
 
 /* Is there an earlier ticket of a process that is not stopped?  *TICKET: the one to sleep on.  The
- * first time, the file's hint will do: another search follows that sleep. */
+ * first time, take the file's hint (QUEUE->last) without a search: a search follows that sleep. */
 static bool has_predecessor(struct queue *queue, int64_t *ticket)
 {
 	int64_t last = queue->last;
@@ -219,10 +221,12 @@ static bool has_predecessor(struct queue *queue, int64_t *ticket)
 	return !queue->hostile && *ticket >= 0;
 }
 
-/* The process that removes the file locks all of it first.  That takes no time, unless the process
- * is stopped right there: then give up after two seconds, and lose the order.  (Giving up earlier
- * would lose the order whenever the machine is busy, and readers could starve a writer.  Draw at
- * least 100 times, for the same reason: we may not have run during those two seconds.) */
+/* Draw a ticket: lock a byte of the queue's file.  That fails while a process that is about to
+ * remove the file has all of it locked.  It removes the file at once, unless it is stopped right
+ * there: so give up after two seconds, and lose the order.  (If we gave up earlier, we would lose
+ * the order whenever the machine is busy, and readers could starve a writer.  Try at least 100
+ * times, for the same reason: we may not have run during those two seconds.)  Returns 0, or -1 with
+ * errno set. */
 static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
@@ -234,9 +238,10 @@ static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
 		if (lock_tickets(queue, F_SETLK, F_WRLCK, queue->ticket, ticket_length(queue)) ==
 		    0) {
 			CRASH_POINT("queue.drawn");
-			/* Two replacers could each believe to be the first, if one draws, and only
-			 * then the other draws an earlier ticket: so if there is a later ticket of
-			 * their kind, draw again. */
+			/* Two processes with a ticket at the front (--replace) could both believe
+			 * that they are the first: the one with the later number may lock it, and
+			 * see no earlier ticket, before the other locks its own.  So if there is a
+			 * later ticket at the front, draw again. */
 			if (!front || !has_ticket(queue, queue->ticket + 1, QUEUE_ORDINARY))
 				return 0;
 			lock_tickets(queue, F_SETLK, F_UNLCK, queue->ticket, ticket_length(queue));
@@ -250,9 +255,10 @@ static int draw_ticket(struct queue *queue, const struct lock *lock, bool front,
 	return -1;
 }
 
-/* The file holds the last ticket drawn, most likely our predecessor's, which saves a search.  It is
- * only a hint: if it is too low, it costs a sleep; if it is invalid, it is ignored.  It is our turn
- * when the kernel knows of no earlier ticket, whatever the file says. */
+/* Read the hint from the file, and write our ticket there.  The hint is the last ticket drawn, most
+ * likely our predecessor's, which saves a search.  If it is too low, it costs a sleep; if it is
+ * invalid, it is ignored.  Our turn comes when the kernel knows of no earlier ticket, whatever the
+ * file says. */
 static void exchange_hint(struct queue *queue)
 {
 	int64_t last = 0;
@@ -264,7 +270,8 @@ static void exchange_hint(struct queue *queue)
 		(void)descriptor_write(queue->fd, &queue->ticket, sizeof queue->ticket, 0);
 }
 
-/* The number of tickets in [FROM, TO), but at most MOST.  A range counts as one, however long. */
+/* The number of tickets in [FROM, TO), but at most MOST.  A range of bytes counts as one ticket,
+ * however long it is. */
 static unsigned count_tickets(struct queue *queue, int64_t from, int64_t to, unsigned most)
 {
 	struct found found;
@@ -278,8 +285,8 @@ static unsigned count_tickets(struct queue *queue, int64_t from, int64_t to, uns
 
 /* Draw a ticket, if fewer than QUEUE->places others have one.  The processes that count do so one
  * after the other, with QUEUE_ADMISSION locked: if two did so at once, each could count the other's
- * ticket and give its own up, and a place would stay empty.  Another process may be stopped while
- * it has that byte: after two seconds go on without it, at the risk of losing a place. */
+ * ticket and give its own up, and a place would stay empty.  A process may be stopped while it has
+ * that byte locked: after two seconds go on without the byte, at the risk of losing a place. */
 static bool draw_place(struct queue *queue, const struct lock *lock,
     const struct deadline *deadline)
 {
@@ -309,10 +316,10 @@ static bool draw_place(struct queue *queue, const struct lock *lock,
 	return drawn;
 }
 
-/* Q1: draw a ticket.  Except with --queue-max, nothing that can wait comes between the open and the
- * ticket, because the tickets make the order.  Only afterwards check whether the file may be used.
- * The last process to leave may have removed it before we had our ticket: then draw from another
- * file, which newcomers will find. */
+/* Step Q1 of tests/models: draw a ticket.  Except with --queue-max, nothing that can wait comes
+ * between opening the file and drawing the ticket, because the tickets make the order.  Only
+ * afterwards check whether the file may be used.  If the last process to leave has removed the file
+ * before we had our ticket, draw from another file, which newcomers will find. */
 bool queue_join(struct queue *queue, const struct lock *lock, bool front,
     const struct deadline *deadline)
 {
@@ -334,7 +341,7 @@ bool queue_join(struct queue *queue, const struct lock *lock, bool front,
 		drawn = queue->places > 0 && !front
 		            ? draw_place(queue, lock, deadline)
 		            : draw_ticket(queue, lock, front, deadline) == 0;
-		no_tickets = !drawn && errno == EINVAL; /* the system has no such locks */
+		no_tickets = !drawn && errno == EINVAL; /* this system has no record locks */
 		trust = queuefile_check(queue->fd, lock, &queue->open);
 		if (trust == TRUSTED && queue->full)
 			return false;
@@ -397,9 +404,9 @@ bool queue_led_from_front(struct queue *queue)
 	return has_ticket(queue, 0, QUEUE_ORDINARY);
 }
 
-/* Our predecessor has gone, and another is before us: soon look whether that one is stopped, but
- * not in our first second.  (Never later than planned: else a process that moves its ticket could
- * put the look off.) */
+/* Our predecessor has gone, and another waiter is before us: look soon whether that one is stopped,
+ * but not in the first second after we drew our ticket.  Never move the look to a later time:
+ * otherwise a process that moves its ticket could put the look off forever. */
 static void look_soon(struct queue *queue)
 {
 	const int64_t drawn = queue->ticket % QUEUE_ORDINARY / 2;
@@ -411,10 +418,11 @@ static void look_soon(struct queue *queue)
 		queue->look_at = soon;
 }
 
-/* The queue's file has lost its name: a logout removes all of a user's shared memory (logind's
- * RemoveIPC), an administrator perhaps more.  Newcomers would not find us, and readers would enter
- * past a writer: draw the same ticket, which is a time, from the file that they find or that we
- * make.  Only then give the old ticket up, which wakes the next in line. */
+/* The queue's file may lose its name: a logout removes all of a user's shared memory (logind's
+ * RemoveIPC), and an administrator may remove more.  Then newcomers would not find us, and readers
+ * would enter past a writer.  So draw the same ticket, which is a time, from the file that
+ * newcomers find, or that we create.  Only then give the old ticket up, which wakes the next in
+ * line. */
 bool queue_follow(struct queue *queue, const struct lock *lock)
 {
 	const int old = queue->fd;
@@ -422,7 +430,7 @@ bool queue_follow(struct queue *queue, const struct lock *lock)
 
 	if (fstat(old, &file) != 0 || file.st_nlink > 0)
 		return false;
-	/* --rm removes the queue with the lock's file: no newcomer comes by that name */
+	/* with --rm, the queue's file goes together with the lock's, which no newcomer can open */
 	if (lock->id.entry == NULL && fstat(lock->fd, &file) == 0 && file.st_nlink == 0)
 		return false;
 	queue->fd = queuefile_open_or_create(lock, &queue->open);
@@ -441,10 +449,10 @@ bool queue_follow(struct queue *queue, const struct lock *lock)
 	return false;
 }
 
-/* Q2: sleep on the nearest earlier ticket of a process that is not stopped.  The clock decides when
- * to look again whether that process is stopped, and whether the lock is deserted.  So a hostile
- * process that moves its ticket cannot make a waiter miss that look, nor keep it busy, nor have it
- * give the lock back again and again. */
+/* Step Q2 of tests/models: sleep on the nearest earlier ticket of a process that is not stopped.
+ * The clock alone decides when to look again whether that process is stopped, and whether the lock
+ * is deserted.  So a hostile process that moves its ticket cannot make a waiter miss that look, nor
+ * keep the waiter busy, nor make it give the lock back again and again. */
 enum turn queue_await(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
 {
 	static const struct timespec between_searches = {0, MILLISECOND};
@@ -459,9 +467,10 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 	queue->seen = -1;
 	for (unsigned woken = 0;; woken++, before = -1) {
 		preceded = before >= 0 || has_predecessor(queue, &before);
-		/* An earlier ticket may have gone because its owner followed the name, and not
-		 * because its turn is over.  So look at the name after the search; if it means
-		 * another file, search there for those before us. */
+		/* An earlier ticket may have gone because its owner has moved to the file that has
+		 * the queue's name now, and not because its turn is over.  So look at the name
+		 * after the search; if it means another file, move there, too, and search there for
+		 * those before us. */
 		if ((woken > 0 || !preceded) && queue_follow(queue, lock))
 			preceded = has_predecessor(queue, &before);
 		if (!preceded)
@@ -480,8 +489,8 @@ enum turn queue_await(struct queue *queue, const struct lock *lock, const struct
 			rest = QUEUE_SUPERSEDED_PAUSE;
 		if (woken % 64 == 63)
 			nanosleep(&between_searches, NULL);
-		/* If the system has no timer left, a waiter without a deadline only misses its
-		 * look. */
+		/* If the system has no timer left, only a waiter with a deadline fails.  Without a
+		 * deadline, a waiter merely misses its look. */
 		if (wakeup_set(left < rest ? left : rest, &ignored) != 0 && !deadline->never)
 			return TURN_BROKEN;
 		if (lock_tickets(queue, F_OFD_SETLKW, F_RDLCK, before, 1) == 0)
@@ -516,15 +525,17 @@ int64_t queue_pause(struct queue *queue)
 	return before * SECOND;
 }
 
-/* Q4: give the ticket up, by closing the file.  First drop the locks that we slept on: a command at
- * its start barrier, or a placeholder, has a copy of the descriptor, and would keep them. */
+/* Step Q4 of tests/models: give the ticket up, by closing the file.  First drop the locks that we
+ * got on the tickets that we slept on: a command at its start barrier, or a placeholder, has a copy
+ * of the descriptor, and would keep these locks. */
 void queue_leave(struct queue *queue, const struct lock *lock)
 {
 	if (queue->fd >= 0 && queue->ticket != 0) {
 		lock_tickets(queue, F_OFD_SETLK, F_UNLCK, 0, 0);
-		/* If no other process has a ticket, this locks the whole file, and none can be
-		 * drawn until we close it.  If the file was removed together with the lock's file,
-		 * its name may be another queue's by now. */
+		/* If no other process has a ticket, this locks the whole file, and nobody can draw
+		 * a ticket until we close it.  Remove the file only if it still has its name: if it
+		 * was removed together with the lock's file, the name may belong to another queue
+		 * by now. */
 		if (lock_tickets(queue, F_SETLK, F_WRLCK, 0, 0) == 0 &&
 		    queuefile_check(queue->fd, lock, &queue->open) == TRUSTED) {
 			CRASH_POINT("queue.alone");
@@ -556,8 +567,9 @@ void tickets_add(struct tickets *tickets, int64_t number, pid_t pid)
 	tickets->count++;
 }
 
-/* Add the tickets in [FROM, TO).  DEPTH: of the recursion.  The kernel gives them in the order in
- * which they were drawn, which is mostly that of their numbers. */
+/* Add the tickets in [FROM, TO) of the file FD to TICKETS.  The kernel returns first the ticket
+ * that was drawn first, which is mostly the one with the lowest number: so DEPTH, of the recursion,
+ * stays low. */
 static void list_tickets(struct tickets *tickets, int fd, int64_t from, int64_t to, size_t depth,
     struct allowance *limit)
 {
@@ -570,7 +582,7 @@ static void list_tickets(struct tickets *tickets, int fd, int64_t from, int64_t 
 		    .l_start = (off_t)from,
 		    .l_len = (off_t)(to - from),
 		};
-		/* F_GETLK would leave out our own */
+		/* F_GETLK would leave out our own tickets */
 		if (fcntl(fd, F_OFD_GETLK, &probe) != 0 || probe.l_type == F_UNLCK)
 			return;
 		list_tickets(tickets, fd, from, probe.l_start, depth + 1, limit);

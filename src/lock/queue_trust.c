@@ -26,8 +26,8 @@ void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 	char *at = stpcpy(path, QUEUE_DIRECTORY "/semlock");
 	int shift;
 
-	/* Two names with the same hash share a queue, which costs order only.  In hexadecimal,
-	 * without stdio. */
+	/* Write the numbers in hexadecimal, without stdio.  Two lock names with the same hash share
+	 * a queue, which costs order only. */
 	for (int i = 0; i < (entry == NULL ? 2 : 3); i++) {
 		*at++ = '-';
 		for (shift = 60; shift > 0 && parts[i] >> shift == 0;)
@@ -38,7 +38,7 @@ void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE])
 	*at = '\0';
 }
 
-/* Restrict OPENNESS to the processes that can pass DIRECTORY. */
+/* Restrict OPENNESS to the users that can pass through DIRECTORY. */
 static void narrow(struct openness *openness, const struct stat *directory)
 {
 	bool others = (directory->st_mode & S_IXOTH) != 0;
@@ -67,7 +67,8 @@ static bool find_path(const struct lock *lock, char path[PATH_MAX])
 	return path[0] == '/' && stat(path, &found) == 0 && lock_is_on(lock, &found);
 }
 
-/* Q7: how open may the queue be?  As open as the lock and the directories above it. */
+/* Step Q7 of tests/models: how open may the queue be?  As open as the lock and the directories
+ * above it. */
 static void look_how_open(struct openness *openness, const struct lock *lock)
 {
 	char path[PATH_MAX], *slash;
@@ -91,7 +92,8 @@ static void look_how_open(struct openness *openness, const struct lock *lock)
 	}
 }
 
-/* A process that can open the queue, but not the lock, could delay the waiters. */
+/* Can a user open FILE, the queue, who cannot open the lock?  Such a user could delay the
+ * waiters. */
 static bool is_wider(const struct stat *file, const struct openness *openness)
 {
 	if (openness->mode == 0666)
@@ -101,7 +103,8 @@ static bool is_wider(const struct stat *file, const struct openness *openness)
 		   (openness->mode != 0660 || file->st_gid != openness->group));
 }
 
-/* Only root, or a member of a group, can give a file to that group. */
+/* Did a user of LOCK make FILE?  A file that belongs to the lock's group counts: only root, or a
+ * member of a group, can give a file to that group. */
 static bool is_made_by_ours(const struct stat *file, const struct lock *lock,
     const struct openness *openness)
 {
@@ -110,7 +113,8 @@ static bool is_made_by_ours(const struct stat *file, const struct lock *lock,
 	       (openness->mode == 0660 && file->st_gid == openness->group);
 }
 
-/* Q8: is the file no more open than the lock, and made by a user of the lock? */
+/* Step Q8 of tests/models: is the file no more open than the lock, and made by a user of the
+ * lock? */
 enum trust queuefile_check(int fd, const struct lock *lock, struct openness *openness)
 {
 	struct stat file;
@@ -127,7 +131,8 @@ static int open_queuefile(const char *path, int flags)
 	return openat(AT_FDCWD, path, QUEUE_FLAGS | flags, 0600);
 }
 
-/* Root gives the queue to the lock's owner, who can then remove it. */
+/* Set the mode and the owner of FD, a new queue file.  Root gives it to the lock's owner, who can
+ * then remove it.  Returns FD, or -1 with errno set. */
 static int set_mode(int fd, const struct lock *lock, struct openness *openness)
 {
 	mode_t mode;
@@ -138,7 +143,7 @@ static int set_mode(int fd, const struct lock *lock, struct openness *openness)
 	mode = openness->mode;
 	if (mode == 0660 && fchown(fd, (uid_t)-1, openness->group) != 0)
 		mode = 0600;
-	if (geteuid() == 0) /* if this fails it stays root's, and is trusted, too */
+	if (geteuid() == 0) /* if this fails, the file stays root's, which is trusted, too */
 		(void)!fchown(fd, lock->id.owner, (gid_t)-1);
 	if (fchmod(fd, mode) == 0)
 		return fd;
@@ -180,7 +185,9 @@ int queuefile_open_or_create(const struct lock *lock, struct openness *openness)
 	int fd;
 
 	queuefile_path(lock, path);
-	do { /* in between, another waiter may create it, or the last one remove it */
+	/* between the calls, another waiter may create the file, or the last one to leave may
+	 * remove it */
+	do {
 		fd = open_queuefile(path, 0);
 		if (fd < 0 && errno == ENOENT)
 			fd = create_queuefile(path, lock, openness);

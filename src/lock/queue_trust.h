@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* lock/queue_trust.h - the file that tickets are drawn from: shared memory named after the lock, as
- * open as the lock.
+/* lock/queue_trust.h - the file that tickets are drawn from: shared memory named after the lock,
+ * and open to the same users as the lock.
  *
- * Any local user can make a file of that name first.  It is used only if each user that can open it
- * can also open the lock, and if a user of the lock made it; otherwise it is removed, where that is
- * permitted. */
+ * Any local user can make a file of that name first.  Such a file is used only if each user that
+ * can open it can also open the lock, and if a user of the lock made it.  Otherwise it is removed,
+ * where that is permitted. */
 #ifndef SEMLOCK_LOCK_QUEUE_TRUST_H
 #define SEMLOCK_LOCK_QUEUE_TRUST_H
 
@@ -29,17 +29,17 @@ enum trust {
 	NOT_TRUSTED
 };
 
-/* Put the path of LOCK's queue file into PATH, whether or not the file exists.  A write lock on its
- * byte N is ticket N: twice the time (ns, CLOCK_MONOTONIC) at which the waiter came, plus
- * QUEUE_ORDINARY unless it comes first (--first, --replace). */
+/* Put the path of LOCK's queue file into PATH, whether or not the file exists.  Ticket N is a write
+ * lock on byte N of this file.  N is twice the time (ns, CLOCK_MONOTONIC) at which the waiter came,
+ * plus QUEUE_ORDINARY unless the waiter goes to the front (--first, --replace). */
 void queuefile_path(const struct lock *lock, char path[QUEUE_PATH_SIZE]);
 
 /* Open LOCK's queue file.  Returns a descriptor, or -1 with errno set; ENOENT: it does not
  * exist. */
 int queuefile_open(const struct lock *lock);
 
-/* Open or create LOCK's queue file, which the users that can open LOCK can open.  Returns a
- * descriptor, or -1 with errno set. */
+/* Open LOCK's queue file, or create one that the users of LOCK can open; then OPENNESS is filled.
+ * Returns a descriptor, or -1 with errno set. */
 int queuefile_open_or_create(const struct lock *lock, struct openness *openness);
 
 /* May FD, open as LOCK's queue file, be used? */

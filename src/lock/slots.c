@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel lets a process sleep on one lock, not on the first of N that becomes free.  So the
- * head of the queue sleeps on one slot, is woken when any descriptor of the lock's file is closed,
- * which is how a holder ends, and then tries all slots. */
+ * head of the queue sleeps on one slot.  inotify wakes it when a process closes a descriptor of the
+ * lock's file, as a holder does when it ends.  Then it tries all slots. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -69,7 +69,8 @@ static enum outcome try_slots(struct lock *lock, struct error *error)
 	return lock->kernel.slots.count == wanted ? TAKEN : BUSY;
 }
 
-/* A caller's descriptor that holds a slot gets no second one.  With --take, all or none. */
+/* A caller's descriptor that holds a slot gets no second one.  With --take, take as many as asked
+ * for, or none. */
 enum outcome slots_try(struct lock *lock, struct error *error)
 {
 	enum outcome outcome;
@@ -102,8 +103,8 @@ enum outcome slots_try_past_collector(struct lock *lock, struct error *error)
 	return outcome;
 }
 
-/* With a range, a caller's descriptor may carry the bytes of several slots, from an earlier
- * lock. */
+/* Where a slot is a byte of the range, a caller's descriptor may carry several slots, from an
+ * earlier lock: drop them all. */
 void slots_drop(struct lock *lock)
 {
 	bool all = lock->spec->name == NULL && lock_can(lock, CAN_RANGE);
@@ -140,8 +141,9 @@ static int watch_closes(const struct lock *lock)
 	return inotify_add_watch(closes, path, IN_CLOSE);
 }
 
-/* Was a descriptor closed?  If so, pause: meanwhile the kernel unlocks its slot.  The pause also
- * limits our work if another process opens and closes the file all the time. */
+/* Was a descriptor closed?  If so, pause, so that the kernel can unlock the slot of that
+ * descriptor.  The pause also limits our work if another process opens and closes the file all the
+ * time. */
 static bool was_closed(void)
 {
 	static const struct timespec until_unlocked = {0, MILLISECOND / 2};
@@ -189,10 +191,12 @@ static enum outcome sleep_on_slot(struct lock *lock, unsigned *slot, struct erro
 	return try_slots(lock, error);
 }
 
-/* A descriptor that is closed ends the sleep, where inotify works.  The timer, in steps that double
- * up to a second (without inotify, a tenth), finds a holder that ends otherwise (-u) or on another
- * machine.  What has been collected is kept for half a second at most: a holder's child may wait
- * for a slot, past the queue, and the holder for its child. */
+/* Take slots as they become free.  Where inotify works, a descriptor that is closed ends the sleep.
+ * A holder may also end in another way (-u), or on another machine: so a timer ends the sleep, too,
+ * in steps that double up to a second (without inotify, up to a tenth).
+ *
+ * With --take, keep what has been collected for half a second at most: a holder's child may wait
+ * for a slot, past the queue, and the holder may wait for that child. */
 static enum outcome await_slots(struct lock *lock, const struct deadline *deadline,
     struct error *error)
 {
@@ -219,7 +223,7 @@ static enum outcome await_slots(struct lock *lock, const struct deadline *deadli
 			fcntl(closes, F_SETFL, O_NONBLOCK | O_ASYNC);
 		outcome = sleep_on_slot(lock, &slot, error);
 		if (watch >= 0)
-			/* before wakeup_off(): the signal would end this process */
+			/* before wakeup_off(), after which SIGIO would end this process */
 			fcntl(closes, F_SETFL, O_NONBLOCK);
 		if (watch >= 0 && was_closed())
 			step = MILLISECOND;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* lock/slots.h - slots (-j): up to N holders of one lock, each in a slot.
  *
- * A slot is a lock on one byte, which the kernel releases when its holder dies.  Where the method's
- * own lock is of another kind (flock), it is taken first, shared: it excludes plain exclusive
- * holders. */
+ * A slot is a lock on one byte, which the kernel releases when its holder dies.  If the method's
+ * own lock is of another kind (flock), each holder of a slot first takes that lock, shared, which
+ * excludes plain exclusive holders. */
 #ifndef SEMLOCK_LOCK_SLOTS_H
 #define SEMLOCK_LOCK_SLOTS_H
 
@@ -14,11 +14,12 @@
 enum outcome slots_try(struct lock *lock, struct error *error);
 
 /* The same even if another process collects slots (--take), for a caller that does not wait, and so
- * cannot deadlock with it. */
+ * cannot deadlock with that process. */
 enum outcome slots_try_past_collector(struct lock *lock, struct error *error);
 
-/* Sleep until a slot is free, and take it; with --take, take each as soon as it is free.  BUSY when
- * DEADLINE has passed: the caller must drop what was collected. */
+/* Sleep until a slot is free, and take it; with --take, take each as soon as it is free.  Returns
+ * BUSY when DEADLINE has passed, and with --take also after half a second: then the caller must
+ * drop what was collected. */
 enum outcome slots_sleep(struct lock *lock, const struct deadline *deadline, struct error *error);
 
 /* Has LOCK taken SLOT?  False for a slot that a caller's descriptor carried already. */

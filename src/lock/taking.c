@@ -24,8 +24,8 @@ static enum phase taking_ask(struct taking *taking, enum step step, enum phase p
 	return PHASE_ANSWER;
 }
 
-/* The attempt at the lock ends with OUTCOME.  If the record needs the command's process, the same
- * phase makes the attempt again. */
+/* The attempt at the lock ends with OUTCOME.  NEEDS_CHILD: ask the caller for the command's
+ * process; then the same phase makes the attempt again. */
 static enum phase end_with(struct taking *taking, enum outcome outcome)
 {
 	if (outcome == NEEDS_CHILD)
@@ -43,10 +43,11 @@ static void give_back(struct lock *lock)
 	lock->end.stuck = 0;
 }
 
-/* Q3: is there an earlier ticket of a process that is not stopped?  We have the lock and the ticket
- * in hand: if an earlier ticket has been drawn meanwhile (--replace), its owner gets the lock.  Our
- * ticket shows it that we hold the lock only for a moment, so it does not signal us.  So our ticket
- * is given up after this check, not before. */
+/* Step Q3 of tests/models.  We have the lock and our ticket in hand: is there an earlier ticket of
+ * a process that is not stopped?  It may have been drawn meanwhile (--replace).  Then give the lock
+ * back, so that the earlier process gets it.  As long as we have our ticket, that process sees that
+ * we hold the lock only for a moment, and does not signal us.  So give the ticket up after this
+ * check, not before.  Returns whether the lock was given back. */
 static bool yield_to_earlier(struct taking *taking)
 {
 	struct lock *lock = taking->lock;
@@ -58,8 +59,8 @@ static bool yield_to_earlier(struct taking *taking)
 	return true;
 }
 
-/* A later waiter with --supersede has taken our place.  We may hold LOCK already: it goes back, as
- * with yield_to_earlier(), before our ticket is given up. */
+/* A later waiter with --supersede has taken our place.  If TAKEN, we hold LOCK already: give it
+ * back before our ticket, as yield_to_earlier() does. */
 static enum phase give_way(struct taking *taking, bool taken)
 {
 	struct lock *lock = taking->lock;
@@ -72,8 +73,8 @@ static enum phase give_way(struct taking *taking, bool taken)
 	return end_with(taking, BUSY);
 }
 
-/* The name means another file again.  Another process may move it forever: so after OFTEN moves,
- * return BUSY with -n, or when the time of -w is up. */
+/* LOCK's name has come to mean another file once more.  Another process may move the name forever:
+ * so after OFTEN moves, return BUSY with -n, or when the time of -w is up. */
 static enum outcome after_moves(struct taking *taking)
 {
 	enum { OFTEN = 100 };
@@ -104,8 +105,9 @@ static enum phase start_over_or_end(struct taking *taking, enum outcome outcome)
 
 /* ---- PHASE_OPEN ---- */
 
-/* Another program may have a lease on the file (fcntl(2), Samba): then the open fails with
- * EWOULDBLOCK, but tells the lease's holder, and the kernel breaks the lease after a while. */
+/* Open LOCK.  Another program may have a lease on its file (fcntl(2), Samba).  Then the open fails
+ * with EWOULDBLOCK, but the kernel notifies the lease's holder, and breaks the lease after a while:
+ * so try again until the time is up. */
 static enum outcome open_in_time(struct lock *lock, const struct wait_options *wait,
     struct error *error)
 {
@@ -117,7 +119,7 @@ static enum outcome open_in_time(struct lock *lock, const struct wait_options *w
 			return FAILED;
 		lock->busy = busy_within(wait);
 		if (wait->try_once || deadline_left(&wait->deadline) == 0) {
-			error->kind = ERROR_NONE; /* waiting longer might have helped */
+			error->kind = ERROR_NONE; /* no reason: waiting longer might have helped */
 			return BUSY;
 		}
 		nap(20 * MILLISECOND);
@@ -214,8 +216,9 @@ static enum phase try_first(struct taking *taking, struct error *error)
 	return end_with(taking, outcome);
 }
 
-/* With -n, and when the time is up: a lock that is free at each check belongs to no living queue.
- * If a caller's descriptor carries a lock already, a check would lose it. */
+/* With -n, and when the time is up: take LOCK if it is free at each check, because then it belongs
+ * to no living queue.  Do not check if a caller's descriptor carries a lock already: it would lose
+ * that lock. */
 static enum outcome take_at_once(struct lock *lock, struct error *error)
 {
 	static const struct checks checks = {8, 7 * MILLISECOND, 10 * MILLISECOND, false};
@@ -226,8 +229,9 @@ static enum outcome take_at_once(struct lock *lock, struct error *error)
 	return attempt_deserted(lock, &checks, NULL, &sleeper, error);
 }
 
-/* If only stopped processes wait, just try.  Other waiters may be frozen or hostile, or want other
- * parts of the file: so take a deserted lock past them. */
+/* There is a queue, and we do not wait.  If only stopped processes are in it, just try.  Other
+ * waiters may be frozen or hostile, or want other parts of the file: so take a deserted lock past
+ * them. */
 static enum phase try_past_queue(struct taking *taking, struct error *error)
 {
 	struct lock *lock = taking->lock;
@@ -252,9 +256,9 @@ static enum phase begin_wait(struct taking *taking)
 	return taking_ask(taking, STEP_WAITS, PHASE_CONVERT);
 }
 
-/* The ticket first: everything that may take time, or that only a wait needs, comes after it.  A
- * caller that skips the queue draws a ticket, too: so later waiters queue behind it, and a writer
- * gets in among readers. */
+/* Draw the ticket first: everything that may take time, or that only a wait needs, comes after it.
+ * A caller that skips the queue draws a ticket, too: then later waiters queue behind it, and a
+ * writer gets in among readers. */
 static enum phase taking_join(struct taking *taking)
 {
 	const struct wait_options *wait = taking->wait;
@@ -267,9 +271,9 @@ static enum phase taking_join(struct taking *taking)
 	if (queue->full) {
 		CRASH_POINT("queue.full");
 		lock->busy = BUSY_CROWDED;
-		return PHASE_TRY_PAST; /* as with -n: a deserted lock is free */
+		return PHASE_TRY_PAST; /* as with -n: a deserted lock can be taken */
 	}
-	/* before a conversion drops a part of what is held */
+	/* decide this before a conversion drops a part of what is held */
 	taking->skips = conversion_skips_queue(lock, wait);
 	return tried ? begin_wait(taking) : PHASE_TRY_IN_TURN;
 }
@@ -319,10 +323,10 @@ static enum phase convert(struct taking *taking, struct error *error)
 	return is_in_line(taking) ? PHASE_LINE : PHASE_HEAD;
 }
 
-/* The tickets before ours may belong to processes that do not come although they are not stopped,
- * or to one that only wants to hold the others up.  In a living queue of short commands on a busy
- * machine, the lock is free most of the time, while the next waiter wakes up: so check many times,
- * over a time long enough for a waiter to wake up. */
+/* Take a deserted lock: the tickets before ours may belong to processes that do not come although
+ * they are not stopped, or to one that only wants to hold the others up.  But in a living queue of
+ * short commands on a busy machine, the lock is also free most of the time, while the next waiter
+ * wakes up.  So check many times, over a time long enough for a waiter to wake up. */
 static enum outcome take_deserted(struct taking *taking, struct error *error)
 {
 	static const struct checks usual = {50, 22 * SECOND / 100, SECOND / 2, true};
@@ -342,9 +346,10 @@ static enum outcome take_deserted(struct taking *taking, struct error *error)
 		              : attempt_deserted(lock, checks, queue, &sleeper, error);
 	}
 	if (outcome == NEEDS_CHILD)
-		return NEEDS_CHILD; /* QUEUE->look_at has passed: the next look comes at once */
-	/* Each read of the list of all locks stops all locking on the machine.  So the pauses get
-	 * longer while a process sleeps there: for the second in line 2 seconds, 4, 8, and 8. */
+		return NEEDS_CHILD; /* QUEUE->look_at has passed, so the next look comes at once */
+	/* Each read of the list of all locks (/proc/locks) stops all locking on the machine.  So
+	 * the pauses get longer while a process sleeps in front of the lock: for the second in
+	 * line, they last 2 seconds, 4, 8, and 8 again. */
 	taking->sleepers = sleeper ? taking->sleepers + 1 : 0;
 	pause = queue_pause(queue);
 	for (unsigned i = 0; i < taking->sleepers && i < 3 && pause < 8 * SECOND; i++)
@@ -385,9 +390,9 @@ static enum phase stand_in_line(struct taking *taking, struct error *error)
 	return PHASE_HEAD;
 }
 
-/* LOCK is busy, and a collector of slots (--take) has dropped what it had: pause, so that a
- * holder's child may take a slot, but too briefly for -n to find the lock deserted.  Returns false,
- * without a pause, if nothing is collected or the time is up. */
+/* LOCK is busy.  If we collect slots (--take), we have dropped what we had.  Then pause, so that a
+ * holder's child may take a slot, but too briefly for -n to find the lock deserted.  Returns
+ * whether to go on; false, without a pause, if we collect nothing or the time is up. */
 static bool collects_again(struct taking *taking)
 {
 	if (!slots_collects(taking->lock) || deadline_left(&taking->wait->deadline) == 0)
@@ -397,9 +402,9 @@ static bool collects_again(struct taking *taking)
 	return true;
 }
 
-/* Try, or sleep for the nap that the caller asked for.  The nap is in the kernel's queue for the
- * lock: otherwise the lock would be free while the caller searches for its holder, and a waiter
- * would find it deserted. */
+/* Try to take the lock, or sleep for TAKING->nap, as the caller asked.  Sleep in the kernel's queue
+ * for the lock: otherwise the lock could be free while the caller searches for its holder, and a
+ * waiter would find it deserted. */
 static enum outcome try_or_nap(struct taking *taking, struct error *error)
 {
 	const struct deadline rest = deadline_after(taking->nap);
@@ -418,8 +423,8 @@ static bool may_be_superseded(const struct taking *taking)
 	return taking->joined && taking->queue.supersedes;
 }
 
-/* At the head, a waiter sleeps until this moment.  A waiter that may be superseded wakes sooner, to
- * look, and so loses its place among programs that do not queue. */
+/* Until when does a waiter at the head sleep?  If it may be superseded, it wakes sooner to look for
+ * a later waiter, and so loses its place among programs that do not queue. */
 static struct deadline end_of_sleep(const struct taking *taking)
 {
 	if (!may_be_superseded(taking))
@@ -427,8 +432,8 @@ static struct deadline end_of_sleep(const struct taking *taking)
 	return deadline_earlier(taking->wait->deadline, deadline_after(QUEUE_SUPERSEDED_PAUSE));
 }
 
-/* Has a later waiter with --supersede come?  If the queue's file was removed, that waiter is in the
- * new one. */
+/* Has a later waiter with --supersede come?  If the queue's file was removed, that waiter has its
+ * ticket in the new one: so follow first. */
 static bool is_superseded(struct taking *taking)
 {
 	if (!may_be_superseded(taking))
@@ -482,23 +487,23 @@ static enum outcome verify(struct lock *lock, enum outcome outcome)
 {
 	const struct method *method = lock->spec->method;
 
-	/* its directory was removed, and there may be another by now */
+	/* the lock's directory was removed, and there may be another by now */
 	if (outcome == FAILED && method->family == OF_FILES && !method->current(lock))
 		return AGAIN;
 	if (outcome != TAKEN || method->family == ON_SERVER)
 		return outcome;
 	CRASH_POINT("lock.taken");
-	if (method->current(lock)) /* K3: the name still means it */
+	if (method->current(lock)) /* step K3 of tests/models: the name still means LOCK */
 		return TAKEN;
-	/* release() does not unlock a caller's descriptor, and its next open() says what is wrong
-	 * with it */
+	/* unlock a caller's descriptor, because release() does not; the next open() says what is
+	 * wrong with it */
 	if (lock->spec->name == NULL)
 		attempt_drop(lock);
 	return AGAIN;
 }
 
-/* One of several locks is taken: go to the next that no other covers.  TAKEN: none is left, and all
- * are ours. */
+/* One of several locks is taken: go to the next that no other covers.  Returns BUSY if there is
+ * one; TAKEN if none is left, and all are still ours; AGAIN if one is not. */
 static enum outcome find_next(struct taking *taking)
 {
 	while (++taking->at < taking->count) {
@@ -533,7 +538,7 @@ static enum phase end(struct taking *taking)
 	return start_over_or_end(taking, outcome);
 }
 
-/* ---- the whole ---- */
+/* ---- all phases ---- */
 
 void taking_begin(struct taking *taking, struct lock *locks, unsigned count,
     const struct wait_options *wait)

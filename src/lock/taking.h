@@ -22,13 +22,14 @@
 enum step {
 	/* The taking is over. */
 	STEP_TAKEN,  /* all locks are held */
-	STEP_BUSY,   /* none is; TAKING->lock->busy says why */
-	STEP_FAILED, /* none is; ERROR says why, and TAKING->lock is the one that failed */
+	STEP_BUSY,   /* no lock is held; TAKING->lock->busy says why */
+	STEP_FAILED, /* no lock is held; ERROR says why, and TAKING->lock is the one that failed */
 
 	/* TAKING->lock is busy, and the wait for it begins: answer in TAKING->when_busy. */
 	STEP_WAITS,
-	/* TAKING->lock is busy.  With --replace, we are also the first in line, or those before us
-	 * make no progress.  End its holder, and answer in TAKING->nap. */
+	/* Only with --replace or --toggle: TAKING->lock is busy.  With --replace, this comes only
+	 * when we are first in line, or when those before us make no progress.  End the holder, and
+	 * answer in TAKING->nap. */
 	STEP_HELD,
 	/* The record of TAKING->lock must name the command's process: start it, up to its start
 	 * barrier, and answer in TAKING->lock->child->pid. */
@@ -40,15 +41,15 @@ enum phase {
 	PHASE_OPEN,        /* open all locks */
 	PHASE_ASK_SERVER,  /* a lock on a server: the helper does the rest */
 	PHASE_FIRST_TRY,   /* the next lock: is there a queue?  If not, try */
-	PHASE_TRY_PAST,    /* there is one, and the caller does not wait */
+	PHASE_TRY_PAST,    /* there is a queue, and the caller does not wait: try past it */
 	PHASE_JOIN,        /* draw a ticket */
-	PHASE_TRY_IN_TURN, /* with the ticket, unless there is an earlier one */
+	PHASE_TRY_IN_TURN, /* try with our ticket, unless there is an earlier one */
 	PHASE_CONVERT,     /* the wait has begun: do we hold a part of the lock already? */
 	PHASE_LINE,        /* sleep while there is an earlier ticket */
-	PHASE_HEAD,        /* no earlier ticket, or we skip the queue: sleep in front of the lock
-	                    * itself */
-	PHASE_END,         /* the attempt at one lock is over: leave its queue */
-	PHASE_ANSWER       /* return TAKING->step; RESUME is next */
+	/* there is no earlier ticket, or we skip the queue: sleep in front of the lock itself */
+	PHASE_HEAD,
+	PHASE_END,   /* the attempt at one lock is over: leave its queue */
+	PHASE_ANSWER /* return TAKING->step; continue with TAKING->resume */
 };
 
 struct taking {
@@ -69,15 +70,16 @@ struct taking {
 	unsigned moves;       /* how often LOCK's name has come to mean another file */
 
 	struct lock *single;
-	struct lock **order; /* in which they are taken */
+	struct lock **order; /* the locks, in the order in which they are taken */
 	unsigned at;         /* LOCK's index in ORDER */
 
-	struct queue queue; /* LOCK's */
+	struct queue queue; /* the queue of LOCK */
 	bool joined;        /* we have a ticket ... */
-	bool skips;         /* ... which only keeps later waiters behind us */
-	int looks;          /* in PHASE_LINE: how many looks found LOCK not deserted */
-	unsigned sleepers;  /* how many of the last looks in a row found a process asleep in front
-	                     * of it */
+	/* ... but skip the queue: the ticket only keeps later waiters behind us */
+	bool skips;
+	int looks; /* in PHASE_LINE: how many looks found LOCK not deserted */
+	/* how many looks in a row, up to the last one, found a process asleep in front of LOCK */
+	unsigned sleepers;
 };
 
 /* Prepare to take the COUNT locks at LOCKS within WAIT: all or none.  TAKING, LOCKS and WAIT must
@@ -85,8 +87,8 @@ struct taking {
 void taking_begin(struct taking *taking, struct lock *locks, unsigned count,
     const struct wait_options *wait);
 
-/* Go on.  ERROR is filled on STEP_FAILED, and sometimes on STEP_BUSY: it says why waiting longer
- * would not have helped. */
+/* Go on until the next step.  ERROR is filled on STEP_FAILED.  On STEP_BUSY it may be filled, too:
+ * then it says why waiting longer would not have helped. */
 enum step taking_step(struct taking *taking, struct error *error);
 
 /* After STEP_WAITS: our place in the queue, from 1; 0: unknown. */
