@@ -115,7 +115,8 @@ struct id_search {
 	char *text; /* "": not found */
 };
 
-/* Before Linux 5.3 the kernel does not say who created a socket: then connect to it. */
+/* Has KEEPER made the socket of the ID in TEXT?  The kernel says that USER made it.  Before Linux
+ * 5.3 the kernel does not say who did ((uid_t)-1): then connect to the socket. */
 static bool has_made(const struct process *keeper, uid_t user, const char *text,
     const struct hold_id *id)
 {

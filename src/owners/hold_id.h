@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* owners/hold_id.h - the ID of a hold in the background (--detach): the PID and the start time of
- * the process that keeps it, four random digits, and four digits of its owner's PID, by which a
- * waiter rules out most holds whose owners are not its ancestors.  The keeper listens on an
- * abstract socket whose name contains the ID: for --release, and for --who, which finds the ID
- * there.
+/* owners/hold_id.h - the ID of a hold in the background (--detach).  It consists of the PID and the
+ * start time of the hold's keeper, four random digits, and four digits of the owner's PID.  By the
+ * last four, a waiter rules out most holds whose owners are not its ancestors.  The keeper listens
+ * on an abstract socket whose name contains the ID: --release connects to it, and --who finds the
+ * ID in the name.
  *
  * Any user may listen on any name.  Believe an ID only if, according to the kernel, the process
  * that it names listens there (hold_peer_is()), or has the same user as the socket's creator
@@ -25,14 +25,14 @@ struct process; /* sys/process.h */
 struct hold_id {
 	pid_t pid;
 	unsigned long long started; /* clock ticks after boot; 0: not known */
-	unsigned owner;             /* hold_id_digits() of its owner */
+	unsigned owner;             /* hold_id_digits() of the hold's owner */
 };
 
-/* The part of an ID that depends on its owner's PID, OWNER. */
+/* The digits of an ID that depend on the PID of the hold's owner. */
 unsigned hold_id_digits(pid_t owner);
 
-/* Write an ID of this process, for OWNER, into TEXT.  Returns 0, or -1 with ERROR filled: no random
- * bytes. */
+/* Write into TEXT an ID for this process as the keeper, and OWNER as the owner.  Returns 0, or -1
+ * with ERROR filled: no random bytes. */
 int hold_id_make(char text[HOLD_ID_SIZE], pid_t owner, struct error *error);
 
 /* Parse TEXT into ID.  Returns false for anything that hold_id_make() does not write. */

@@ -26,8 +26,8 @@ static enum share share_of(const struct lock *lock, const struct owner *holder)
 	return holder->first <= bytes.first && holder->last >= bytes.last ? ALL_BYTES : SOME_BYTES;
 }
 
-/* A slot of a flock is also a record lock on one byte.  Of LOCK and HOLDER, is one such a slot and
- * the other a record lock on bytes that include it? */
+/* Is one of LOCK and HOLDER a slot of a flock, and the other a record lock on bytes that include
+ * the slot's?  (A slot of a flock is a record lock on one byte.) */
 static bool conflicts_at_slot(const struct lock *lock, const struct owner *holder)
 {
 	bool ranged = lock_can(lock, CAN_RANGE);
@@ -56,14 +56,15 @@ static enum nesting compare_locks(const struct lock *lock, const struct owner *h
 		return NESTING_LESS;
 	if (holder->mode != MODE_SHARED)
 		return NESTING_COVERS;
-	if (lock->spec->slots > 0) /* the holder of a flock slot shares the lock itself */
+	if (lock->spec->slots > 0) /* a slot of a flock does not conflict with the shared flock */
 		return lock_can(lock, CAN_RANGE) ? NESTING_LESS : NESTING_BESIDE;
 	if (lock->spec->mode != SHARED)
 		return NESTING_LESS;
 	return share == ALL_BYTES ? NESTING_SHARED : NESTING_BESIDE;
 }
 
-/* Does FD, of this process, share LOCK's open file description?  Locking it again does not wait. */
+/* Does FD, of this process, share LOCK's open file description?  To lock that description again
+ * does not wait. */
 static bool is_own(const struct lock *lock, int fd)
 {
 	return fd == lock->fd || (lock->spec->name == NULL && open_fds_same_description(getpid(),
@@ -81,8 +82,8 @@ static void note_slots(const struct lock *lock, const struct procfs_lock *held, 
 		    mine[slot] || (held->first <= first + slot && held->last >= first + slot);
 }
 
-/* This process has inherited the slots in MINE.  Are they as many as LOCK takes, and are as many
- * others left? */
+/* This process has inherited the slots in MINE.  Are they as many as LOCK takes (--take), and has
+ * LOCK as many others left? */
 static enum nesting nesting_of_slots(const struct lock *lock, const bool *mine)
 {
 	unsigned take = lock->spec->take > 1 ? lock->spec->take : 1, count = 0;
@@ -104,15 +105,15 @@ enum nesting kernel_nesting(const struct lock *lock, int *fd)
 	bool mine[SLOTS_MOST] = {false};
 	struct owner holder;
 
-	/* not opened yet */
+	/* LOCK is not open yet: identify its file by the name */
 	if (file.inode == 0 && lock->spec->name != NULL && stat(lock->spec->name, &named) == 0)
 		file = identity_of(&named);
 	if (!open_fds_may_inherit(&file, own))
 		return NESTING_NONE;
 	open_fds_of(&open_fds, getpid());
 	for (size_t i = 0; i < open_fds.count && nesting <= NESTING_AGAIN; i++) {
-		/* The slot of a flock is two locks: the shared flock never gives a higher result
-		 * than the byte. */
+		/* The slot of a flock is two locks, the shared flock and a byte.  Both may be
+		 * compared: the flock never gives a higher result than the byte. */
 		if (!open_fds.list[i].locked || is_own(lock, open_fds.list[i].fd))
 			continue;
 		owner_describe(&holder, &open_fds.list[i].lock);

@@ -22,8 +22,8 @@ struct holders {
 	unsigned kinds;
 };
 
-/* Does OWNER hold the lock in OPEN_FD: through the same open file description or, for a posix lock,
- * in the same process? */
+/* Is the lock in OPEN_FD the lock OWNED, which OWNER holds?  It is if both are on the same open
+ * file description or, for a posix lock, in the same process. */
 static bool is_same_hold(const struct owner *owner, const struct procfs_lock *owned,
     const struct open_fd *open_fd)
 {
@@ -39,7 +39,7 @@ static bool is_same_hold(const struct owner *owner, const struct procfs_lock *ow
 	return same < 0 ? seen->exclusive || seen->pid > 0 : same == 1;
 }
 
-/* All processes that share a lock are one holder. */
+/* Fill FOUND from the descriptors.  All processes that share a lock are one holder. */
 static void add_seen(struct holders *holders)
 {
 	const struct open_fds *open_fds = &holders->snapshot->open_fds;
@@ -80,7 +80,7 @@ static void drop_seen(struct holders *holders, size_t i)
 	owners_drop(holders->found, i);
 }
 
-/* Can A and B not be held by two processes at once? */
+/* Do the locks A and B conflict, so that two processes cannot hold both at once? */
 static bool exclude_each_other(const struct procfs_lock *a, const struct procfs_lock *b)
 {
 	return (a->exclusive || b->exclusive) &&
@@ -88,9 +88,9 @@ static bool exclude_each_other(const struct procfs_lock *a, const struct procfs_
 	       b->first <= a->last;
 }
 
-/* A walk over the processes takes time: a lock that is passed on meanwhile is seen twice, or not at
- * all.  (A file with more than MOST_LOCKS locks is a database: few of its locks can be in doubt,
- * and they are not compared.) */
+/* May a lock have been passed on during the walk?  A walk over the processes takes time: such a
+ * lock is seen twice, or not at all.  (A file with more than MOST_LOCKS locks is a database: few of
+ * its locks can be in doubt, and they are not compared.) */
 static bool may_have_been_passed_on(const struct holders *holders)
 {
 	enum { MOST_LOCKS = 64 };
@@ -107,9 +107,9 @@ static bool may_have_been_passed_on(const struct holders *holders)
 	return false;
 }
 
-/* Set ROOT to the process that took the lock, if it is alive and still has the lock: it is the one
- * that /proc/locks names.  Else to the member whose parent is no member; the oldest one, if a
- * command has left several behind. */
+/* Set ROOT to the process that took the lock, if it is alive and still has the lock: /proc/locks
+ * names the same process.  Else set ROOT to the member whose parent is no member; if a command has
+ * left several such processes behind, to the oldest one. */
 static void find_root(struct owner *owner, struct process *root)
 {
 	struct process process;
@@ -140,8 +140,8 @@ static pid_t find_command(const struct owner *owner, const struct process *super
 	return command != 0 ? command : process_youngest_child(supervisor->pid);
 }
 
-/* A command starts when the lock is taken, so its start is exact.  A process that locked a
- * descriptor of its own started earlier. */
+/* Name OWNER's process, and set its start as SINCE.  A command starts when the lock is taken: then
+ * SINCE is exact.  A process that locked a descriptor of its own started earlier. */
 static void name_holder(struct owner *owner)
 {
 	struct process root, command;
@@ -149,7 +149,7 @@ static void name_holder(struct owner *owner)
 
 	find_root(owner, &root);
 	if (root.pid == 0)
-		return; /* all have ended since */
+		return; /* all members have ended since */
 	owner->process = root;
 	if (name_is_semlock(root.name) || name_is_flock(root.name)) {
 		pid = find_command(owner, &root);
@@ -238,8 +238,8 @@ static bool have_ended(const struct owner *owner)
 	return true;
 }
 
-/* A process that ended during the search holds nothing.  A process that could not be read for lack
- * of a free descriptor has not ended. */
+/* Name the holders, and drop those whose processes have ended during the search.  A process that
+ * could not be read for lack of a free descriptor has not ended. */
 static void name_holders(struct holders *holders)
 {
 	struct owner *owner;
@@ -276,7 +276,8 @@ static void find_seen(struct holders *holders)
 	name_holders(holders);
 }
 
-/* A process that holds one record lock can wait for another through the same descriptor. */
+/* Is more than one record lock held?  Then a process that holds one can wait for another through
+ * the same descriptor, which only /proc/locks shows. */
 static bool has_several_record_locks(const struct owners *found)
 {
 	size_t count = 0;
@@ -314,8 +315,9 @@ static void look_into_takers(struct holders *holders)
 	find_seen(holders);
 }
 
-/* If all processes may be looked into, an unseen lock has been passed on, and its taker has ended
- * or is not named: search all processes again. */
+/* Read /proc/locks, and add what only it shows.  If this process may look into all others, a listed
+ * lock that was not seen has been passed on, and its taker has ended or is not named: search all
+ * processes again. */
 static enum searched add_listed(struct holders *holders, struct search *search, struct error *error)
 {
 	struct snapshot *snapshot = holders->snapshot;
@@ -377,8 +379,8 @@ bool kernel_owner_outside(const char *path, unsigned kinds)
 
 /* ---- kernel_source ---- */
 
-/* The slot of a flock is two locks through one descriptor, the shared flock and a byte.  The first
- * waiter for a slot has the shared flock already. */
+/* Is HOLDER only half of a slot?  The slot of a flock is two locks through one descriptor, the
+ * shared flock and a byte.  The first waiter for a slot has the shared flock already. */
 static bool is_half_of_slot(struct owners *found, const struct owner *holder)
 {
 	struct owner *other;

@@ -20,8 +20,8 @@
 
 /* ---- what a look costs ---- */
 
-/* Processor time.  Any user can name a process semlock and let it open files that take long to look
- * into: that must not delay the list of everybody else's locks. */
+/* Limits of processor time.  Any user can name a process semlock and let it open files that take
+ * long to look into: that must not delay the list of everybody else's locks. */
 enum { MOST_OF_USER = 400, MOST_OF_ALL = 1500 /* ms, of users other than root and this one */ };
 
 static bool is_free_of_charge(uid_t user)
@@ -206,8 +206,8 @@ static bool is_locked(pid_t pid, const char *fd)
 	return false;
 }
 
-/* Is ENTRY a symbolic link that is a lock, or does a queue exist for a lock of this name?  It is in
- * DIRECTORY, an open descriptor of FILE. */
+/* Is ENTRY a symbolic link that is a lock, or does a queue exist for a lock of this name?  ENTRY is
+ * in the directory FILE, of which DIRECTORY is an open descriptor. */
 static bool is_lock_entry(int directory, const struct identity *file, const struct dirent *entry)
 {
 	const struct lock lock = {.id = {.file = *file, .entry = entry->d_name}};
@@ -244,8 +244,9 @@ static void note_read(struct open_locks *all, const struct identity *file)
 	read[all->nread++] = (struct directory_read){*file, all->user};
 }
 
-/* No process need have a symbolic-link lock open, or a lock file that another program made.  But a
- * semlock that holds the one or waits for either has the directory PATH open. */
+/* Add the locks in the directory PATH, which a semlock has open.  No process need have a lock open
+ * that is a symbolic link, or a lock file that another program made.  But a semlock that holds such
+ * a link, or waits for such a link or file, has its directory open. */
 static void add_entries(struct open_locks *all, const char *path, const struct identity *file)
 {
 	DIR *directory = was_read(all, file) ? NULL : opendir(path);
@@ -269,7 +270,8 @@ static void add_entries(struct open_locks *all, const char *path, const struct i
 		closedir(directory);
 }
 
-/* A rename lock's file is called LOCK.held while the lock is held. */
+/* Add the lock that descriptor FD of PID may be.  A rename lock's file is called LOCK.held while
+ * the lock is held. */
 static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_semlock,
     char path[PATH_MAX])
 {
@@ -299,7 +301,7 @@ static void add_fd(struct open_locks *all, pid_t pid, const char *fd, bool is_se
 
 /* ---- the processes ---- */
 
-/* The URL is the last argument of a helper. */
+/* Add the lock of HELPER.  The URL is the last argument of a helper. */
 static void add_helper(struct open_locks *all, struct process *helper)
 {
 	struct open_lock lock = {0};
@@ -314,7 +316,8 @@ static void add_helper(struct open_locks *all, struct process *helper)
 		add_lock(all, &lock);
 }
 
-/* PID: a process, or a thread that shows its process's descriptors. */
+/* Add the locks that PID has open.  PID: a process, or a thread that shows its process's
+ * descriptors. */
 static enum fds_shown add_fds(struct open_locks *all, pid_t pid, bool is_semlock)
 {
 	char directory[64], path[PATH_MAX];
@@ -373,7 +376,7 @@ static bool see_process(pid_t pid, void *context)
 
 void open_locks_find(struct open_locks *all)
 {
-	/* hidepid: the system hides other users' processes */
+	/* with the mount option hidepid, /proc hides other users' processes */
 	*all = (struct open_locks){.unseen = access("/proc/1", F_OK) != 0};
 	process_each(see_process, all);
 }

@@ -104,7 +104,7 @@ static void process_text(const struct owner *owner, const struct owner_room *roo
 		snprintf(text + used, size - used, " since %s", since);
 }
 
-/* For a lock on a server. */
+/* owner_text() for a lock on a server. */
 static void server_text(const struct owner *owner, const struct owner_room *room, char *text,
     size_t size)
 {
@@ -118,8 +118,8 @@ static void server_text(const struct owner *owner, const struct owner_room *room
 	process_text(owner, room, text, size);
 }
 
-/* VERDICT is shown instead of the command.  BEFORE, the PID and BEHIND say why the holder cannot be
- * signalled; if BEHIND is NULL, BEFORE says it alone. */
+/* VERDICT is shown instead of the command.  BEFORE, the PID and BEHIND, in this order, say why the
+ * holder cannot be signalled.  If BEHIND is NULL, BEFORE alone says it. */
 static const struct {
 	const char *verdict, *before, *behind;
 } doubts[] = {
@@ -165,7 +165,7 @@ void doubt_text(const struct owner *holder, char *text, size_t size)
 		snprintf(text, size, "%s%ld%s", before, (long)holder->process.pid, behind);
 }
 
-/* For a lock made of files whose holder is not known to be alive. */
+/* owner_text() for a lock made of files whose holder is not known to be alive. */
 static void record_text(const struct owner *holder, char *text, size_t size)
 {
 	char doubt[200], touched[32];
@@ -235,7 +235,8 @@ bool owner_find_hold(const struct owner *owner, char id[HOLD_ID_SIZE], uid_t *us
 	return hold_id_find(&semlock, id);
 }
 
-/* The ID of the hold by which OWNER has the lock, if this process may end it. */
+/* If OWNER holds its lock by a hold in the background that this process may end, write the ID of
+ * that hold into ID.  Else return false. */
 static bool find_ours_to_release(const struct owner *owner, char id[HOLD_ID_SIZE])
 {
 	uid_t user;
@@ -265,9 +266,9 @@ static bool same_command(const struct process *one, const struct process *other)
 	       memcmp(one->command, other->command, one->command_length) == 0;
 }
 
-/* Any process can call itself a placeholder, for the PID of an innocent process.  Believe it only
- * if it is root's, or its user is PID's real user.  (Do not believe a setuid program, whose name
- * its caller chose.) */
+/* May SPEAKER claim to hold a lock for process PID?  Any process can take a placeholder's name,
+ * with the PID of an innocent process in it.  Believe SPEAKER only if it is root's, or its user is
+ * PID's real user.  (Do not believe a setuid program, whose name its caller chose.) */
 static bool may_speak_for(const struct process *speaker, pid_t pid)
 {
 	struct process other;

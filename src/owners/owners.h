@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* owners/owners.h - the holders of a lock, and its waiters.
  *
- * The search disturbs no process, and takes no lock but for one exception: see
+ * The search disturbs no process, and takes no lock, with one exception: see
  * kernel_owner_outside().  A kernel lock has no record: all that is known of it comes from /proc,
  * and what /proc does not show is reported as unseen, never guessed. */
 #ifndef SEMLOCK_OWNERS_OWNERS_H
@@ -38,7 +38,8 @@ static inline bool name_is_flock(const char *name)
  * process's PID follows. */
 #define PLACEHOLDER_NAME "semlock>"
 
-/* A process through which a lock is held: usually semlock or its command, which share it. */
+/* A process through which a lock is held.  Usually a lock has two: semlock and its command, which
+ * share it. */
 struct member {
 	pid_t pid;
 	int fd; /* -1: not known */
@@ -48,12 +49,12 @@ struct member {
 enum doubt {
 	DOUBT_NONE,
 	DOUBT_HOST,      /* the holder is on another host */
-	DOUBT_MACHINE,   /* the same, but its name is unknown (a kernel lock on NFS) */
+	DOUBT_MACHINE,   /* the same, but that host's name is unknown (NFS) */
 	DOUBT_NAMESPACE, /* the holder is in another PID namespace, or hidden from this process */
 	DOUBT_NOBODY,    /* the record names no process */
 	DOUBT_RANGE,     /* the recorded PID is higher than kernel.pid_max */
 	DOUBT_ILLEGIBLE, /* this process may not read the record */
-	DOUBT_FLOCK,     /* its process has ended, and another has the lock under flock(2) */
+	DOUBT_FLOCK,     /* the recorded process has ended, but another one flocks the lock */
 	DOUBT_OWNER,     /* another user owns the lock, or may write to it */
 	DOUBT_NUMBER     /* another process may have reused the recorded PID */
 };
@@ -68,15 +69,16 @@ struct owner {
 	int slot, last_slot;   /* for MODE_SLOT: --take may have several in a row; -1: unknown */
 	long long first, last; /* the bytes of an fcntl lock; LLONG_MAX: to the end */
 
-	/* If the holder is semlock or flock(1): the command that it runs.  pid 0: the process
-	 * cannot be seen; then TAKER, unless 0, is the process that once took the lock. */
+	/* The owner's process; but if a holder is semlock or flock(1), the command that it runs.
+	 * pid 0: the process cannot be seen; then TAKER, unless 0, is the process that once took
+	 * the lock. */
 	struct process process;
 	pid_t supervisor; /* the semlock or flock(1) that waits for the command to end; 0: none */
 	pid_t taker;
-	char host[65]; /* "": this one */
+	char host[65]; /* "": this host */
 
-	/* why, for people, safe for a terminal; "": unknown.  For a lock on this machine the caller
-	 * fills it in, from semlock's command line */
+	/* why the owner holds or waits, for people (--note), safe for a terminal; "": unknown.  For
+	 * a lock on this machine the caller fills it in, from semlock's command line */
 	char note[NOTE_SIZE];
 
 	int64_t since;   /* nanoseconds after 1970; 0: unknown */
@@ -91,7 +93,7 @@ struct owner {
 struct owners {
 	struct owner *list; /* the holders, then the waiters in the order of their turns */
 	size_t count;
-	size_t holders; /* the dead ones included: see owners_held() */
+	size_t holders; /* how many of LIST hold, the dead included: see owners_held() */
 	pid_t asker;    /* the process that asks: "this process" in a text */
 	/* SEEN_NOT_ALL: some owners' processes cannot be seen */
 	enum seen seen;
@@ -117,9 +119,9 @@ void owners_forget(struct owners *found);
 /* ---- owners_look.c, snapshot.c: the search ---- */
 
 /* When to read /proc/locks.  Each read stops all file locking on this machine for a moment.  The
- * list shows less than the descriptors of the processes do, except for two things: who took a lock
- * that is open only in processes that this one may not look into, and who waits in the kernel
- * without a ticket. */
+ * list shows only two things that the descriptors of the processes do not: who took a lock that is
+ * open only in processes that this one may not look into, and who waits in the kernel without a
+ * ticket. */
 enum list_use {
 	LIST_NEVER,
 	LIST_FOR_HOLDER, /* only if no holder is found without it */
@@ -149,11 +151,11 @@ struct search_terms {
 	                 * method */
 	enum list_use list_use;
 	int64_t list_pause; /* ns between two reads of /proc/locks; INT64_MAX: one for all looks */
-	int64_t budget;     /* ns of processor time for each look; 0: any */
+	int64_t budget;     /* ns of processor time for each look; 0: no limit */
 	struct deadline deadline; /* no look lasts longer */
 	pid_t asker;              /* the waiting process that asks; 0: this one */
 	struct lock_list *list;   /* the last one read; NULL: none */
-	struct fd_walk *walk;     /* over all processes; NULL: each look makes its own */
+	struct fd_walk *walk;     /* shared by all looks; NULL: each look makes its own */
 	bool without_waiters;     /* skip waiters if a holder excludes them; only if WALK is NULL */
 	/* look into these first: see owners_look(); NULL: none is known */
 	const struct known_members *known;
@@ -166,7 +168,7 @@ struct search_terms {
 	    .list_pause = INT64_MAX, \
 	    .deadline = {.never = true}})
 
-/* For a message that accompanies something else. */
+/* For a message about something else, which also names the holder. */
 #define SEARCH_BRIEFLY \
 	((struct search_terms){.list_use = LIST_FOR_HOLDER, \
 	    .list_pause = INT64_MAX, \
@@ -186,32 +188,34 @@ struct search_terms {
 	    .list_pause = SECOND / 2, \
 	    .deadline = {.never = true}})
 
-/* Free what the looks with TERMS have read.  TERMS keeps its limits, and the caller frees the
- * walk. */
+/* Free what the looks with TERMS have read.  TERMS keeps its limits.  Its walk is for the caller to
+ * free. */
 void search_terms_forget(struct search_terms *terms);
 
 /* Fill FOUND with LOCK's owners; LOCK is open, or its name is set.  A file that does not exist has
- * no owners.  For a lock on a server, the server is not asked: its last answer is read.  When a
+ * no owners.  For a lock on a server, the server is not asked: its last answer is used.  When a
  * limit of TERMS is reached, FOUND has what was found until then, and is SEEN_CUT.  Returns 0; or
  * -1 with ERROR filled: the file cannot be reached, or /proc cannot be read.
  *
- * With TERMS->known: if one of these processes still holds the lock, and excludes all other
- * holders, FOUND has that holder alone, without waiters, and no other process has been looked into.
+ * With TERMS->known: first look only into these processes.  If one of them still holds the lock,
+ * and excludes all other holders, FOUND has that holder alone, without waiters, and the look is
+ * over.
  *
- * With TERMS->walk in pieces, also returns 1 after a piece, with FOUND empty: the next call
+ * If TERMS->walk is made in pieces, also returns 1 after a piece, with FOUND empty: the next call
  * continues. */
 int owners_look(struct owners *found, const struct lock *lock, struct search_terms *terms,
     struct error *error);
 
-/* The same for the lock that SPEC names, which is not open; a server is asked.  Without
- * THIS_METHOD, a lock of any method counts, and SPEC->method becomes the one that the lock's record
- * names.  For a URL, SPEC->method becomes the server's. */
+/* The same for the lock that SPEC names, which is not open; a server is asked.  With THIS_METHOD,
+ * only a lock of SPEC->method counts.  Without it, a lock of any method counts, and if the lock has
+ * a record, SPEC->method becomes the method that the record names.  For a URL, SPEC->method becomes
+ * the server's. */
 int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method,
     struct search_terms *terms, struct error *error);
 
 /* Does process PID keep LOCK from being taken at this moment: by a kernel lock in one of its
  * descriptors, or as the only holder of a lock made of files?  False for a lock on a server.  Open
- * PID's pidfd before this call: then a signal cannot reach another process that reuses the PID.
+ * PID's pidfd before this call, so that a signal cannot reach another process that reuses the PID.
  * WALK: as in search_terms. */
 bool owners_verify(const struct lock *lock, pid_t pid, struct fd_walk *walk);
 
@@ -225,22 +229,23 @@ bool record_names_nobody(const struct lock *lock, int64_t age);
 
 enum { OWNER_COMMAND_COLUMNS = 60 }; /* in a message */
 
-/* MOMENT, nanoseconds after 1970, in local time, at most 11 characters: "12:01:07" today, "11-20
- * 12:01" this year, else "2025-11-20". */
+/* Write MOMENT, nanoseconds after 1970, into TEXT, in local time, at most 11 characters: "12:01:07"
+ * today, "11-20 12:01" this year, else "2025-11-20". */
 void moment_text(int64_t moment, char *text, size_t size);
 
 /* Write the time since MOMENT, nanoseconds after 1970, into TEXT: "63 s", "12 min", "5 h" or "3 d";
  * in a column "63s", "12m", "5h" or "3d".  "" if MOMENT is in the future: a clock was set. */
 void age_text(int64_t moment, bool in_column, char *text, size_t size);
 
-/* LOCK's name, or "descriptor 8 (/run/x.lock)". */
+/* Write LOCK's name into TEXT, or "descriptor 8 (/run/x.lock)". */
 void lock_text(const struct lock *lock, char *text, size_t size);
 
-/* What to show instead of HOLDER's command, if HOLDER is not proven alive, or its command is
- * unknown: at most 31 characters, such as "(has ended; free to take)".  Else "". */
+/* Write into TEXT what to show instead of HOLDER's command, if HOLDER is not proven alive, or its
+ * command is unknown: at most 31 characters, such as "(has ended; free to take)".  Else TEXT
+ * becomes "". */
 void verdict_text(const struct owner *holder, char *text, size_t size);
 
-/* Why HOLDER cannot be signalled, as part of a sentence; "" if it can. */
+/* Write into TEXT why HOLDER cannot be signalled, as part of a sentence; "" if it can. */
 void doubt_text(const struct owner *holder, char *text, size_t size);
 
 enum { OWNER_TEXT = 400 + NOTE_SIZE }; /* room for owner_text() */
@@ -258,15 +263,15 @@ struct owner_room {
 	    .since = true, \
 	    .age = true})
 
-/* "held by 4242 (rsync -a /srv) since 12:01:07, 63 s, "NOTE"", without a full stop, as far as ROOM
- * allows.  Returns false when there is no holder. */
+/* Write into TEXT, as far as ROOM allows, and without a full stop: "held by 4242 (rsync -a /srv)
+ * since 12:01:07, 63 s, "NOTE"".  Returns false when there is no holder. */
 bool owner_text(const struct owners *found, const struct owner_room *room, char *text, size_t size);
 
 enum { WAY_OUT = PATH_MAX + 128 }; /* room for way_out_text() */
 
-/* Write into TEXT, after a semicolon, which command to run about LOCK, whose owners
- * owners_for_text() put into FOUND: semlock --release, if a hold in the background holds it and
- * this user may end it; else semlock --who.  "" for a caller's descriptor. */
+/* Write into TEXT, after a semicolon, a command that helps the user with LOCK.  If a hold in the
+ * background holds LOCK, and this user may end it, that is semlock --release; otherwise semlock
+ * --who.  TEXT becomes "" for a caller's descriptor.  FOUND: from owners_for_text(). */
 void way_out_text(const struct owners *found, const struct lock *lock, char *text, size_t size);
 
 /* If OWNER holds a lock of this machine, or waits for it, by a hold in the background, write the ID
@@ -275,18 +280,18 @@ void way_out_text(const struct owners *found, const struct lock *lock, char *tex
 bool owner_find_hold(const struct owner *owner, char id[HOLD_ID_SIZE], uid_t *user);
 
 /* If HOLDER is the placeholder of a semlock --hold, return the PID of the process that it holds the
- * lock for, according to its name; 1 if that PID is unknown, or HOLDER runs neither as root nor as
- * that process's user.  Returns 0 if HOLDER is no placeholder. */
+ * lock for, according to its name.  Returns 1 if that PID is unknown, or if HOLDER runs neither as
+ * root nor as that process's user.  Returns 0 if HOLDER is no placeholder. */
 pid_t owner_caller_of_hold(const struct owner *holder);
 
-/* Only for display: replace each holder that is the placeholder of a semlock --hold by the process
- * that it holds the lock for, and a holder that is ASKER, or ASKER's subreaper, by the process that
+/* Only for display: replace two kinds of holders.  The placeholder of a semlock --hold becomes the
+ * process that it holds the lock for.  ASKER itself, or its subreaper, becomes the process that
  * supervises it. */
 void owners_name_callers(struct owners *found, pid_t asker);
 
-/* Fill FOUND with the owners of LOCK that owner_text() will name: of the holders, those that keep
- * LOCK from being taken.  Returns false if they cannot be found; otherwise call owners_forget()
- * afterwards. */
+/* Fill FOUND with the owners of LOCK that owner_text() will name.  Of the holders, FOUND has only
+ * those that keep LOCK from being taken.  Returns false if they cannot be found; otherwise call
+ * owners_forget() afterwards. */
 bool owners_for_text(struct owners *found, const struct lock *lock, struct search_terms *terms);
 
 /* ---- owners_look.c: nested locks ---- */
@@ -296,17 +301,17 @@ enum nesting {
 	NESTING_BESIDE, /* the inherited lock and the requested one do not conflict: other bytes of
 	                 * the file, some bytes that both share, or another kind of lock */
 	NESTING_SHARED, /* both are shared, and on the same bytes */
-	NESTING_AGAIN,  /* the inherited lock would do, and another like it may be taken: a slot
-	                 * beside a slot; on a server, a shared lock, although a waiter may queue
-	                 * between the two */
+	NESTING_AGAIN,  /* the inherited lock is enough, but another like it may be taken: a slot
+	                 * beside a slot; on a server, a second shared lock, although a waiter may
+	                 * queue between the two */
 	NESTING_COVERS, /* the inherited lock's mode covers the requested one */
 	NESTING_LESS    /* the inherited lock is less than requested: shared or a slot, not
 	                 * exclusive; or some of the bytes */
 };
 
-/* Does this process, which may run under a lock, ask for the same lock again?  The proof is what it
- * has inherited: the descriptor that carries the lock of a file, or the pipe to the helper that
- * holds a lock on a server.  LOCK need not be open.  Unless NESTING_NONE, *FD is that
+/* Does this process run under a lock, and ask for the same lock again?  The proof is what it has
+ * inherited: the descriptor that carries the lock of a file, or the pipe to the helper that holds a
+ * lock on a server.  LOCK need not be open.  Unless the answer is NESTING_NONE, *FD becomes that
  * descriptor. */
 enum nesting nesting_inherited(const struct lock *lock, int *fd);
 
@@ -352,9 +357,9 @@ struct open_locks {
 	struct allowance limit;    /* for CHARGED */
 };
 
-/* Search all processes for descriptors that carry a flock or an OFD lock, whatever program took it,
- * for all that a semlock has open, and for the helpers of locks on servers.  What a semlock has
- * open need not be a lock: then it has no owners.
+/* Search all processes for three things: descriptors of any program that carry a flock or an OFD
+ * lock; all that a semlock has open; and the helpers of locks on servers.  What a semlock has open
+ * need not be a lock: then it has no owners.
  *
  * The processes of each user but root and this one are looked into for a limited time only. */
 void open_locks_find(struct open_locks *all);
@@ -362,8 +367,8 @@ void open_locks_find(struct open_locks *all);
 /* Fill FOUND with the owners of lock I of ALL.  METHOD applies unless the lock's record names
  * another.  For a lock on a server, list only the owners that this machine knows.  TERMS->walk is
  * not NULL.  Returns false, with FOUND empty, if the lock is left out (LEFT_OUT), cannot be
- * examined or is the same as an earlier one.  Either way, call open_locks_looked() when FOUND has
- * been printed: until then the time is charged to the lock's user. */
+ * examined or is the same as an earlier one.  Whatever this returns, call open_locks_looked() when
+ * FOUND has been printed: until then the time is charged to the lock's user. */
 bool open_locks_owners(struct owners *found, struct open_locks *all, size_t i,
     const struct method *method, struct search_terms *terms);
 

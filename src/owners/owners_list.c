@@ -69,7 +69,7 @@ static bool is_flock_slot(const struct procfs_lock *lock)
 bool owners_count_lock(const struct procfs_lock *lock, unsigned kinds)
 {
 	if (lock->first == FLOCK_FIRST_SLOT + SLOT_OF_COLLECTOR)
-		return false; /* it only makes processes that use --take wait for each other */
+		return false; /* this one only makes processes with --take wait for each other */
 	return is_flock_slot(lock) ? (kinds & KIND_FLOCK) != 0 : (kinds & lock->kind) != 0;
 }
 

@@ -20,7 +20,7 @@ static const struct source *source_of(const struct lock *lock)
 	return &server_source;
 }
 
-/* Must the search be repeated? */
+/* Must the search be repeated, now that LOOK is its result? */
 static bool has_missed(enum searched look, struct search *search)
 {
 	enum { MOST_TRIES = 4 };
@@ -46,8 +46,8 @@ static enum searched look_once(struct owners *found, const struct lock *lock, st
 	return look;
 }
 
-/* Does HOLDER, which was seen, exclude all other holders of LOCK?  A shared lock, a slot, or a part
- * of the bytes does not. */
+/* Does HOLDER exclude all other holders of LOCK?  A shared lock, a slot, or a part of the bytes
+ * does not exclude them.  False for a holder whose process was not seen. */
 static bool is_only_holder(const struct owner *holder, const struct lock *lock)
 {
 	const struct bytes bytes = bytes_of(lock);
@@ -107,7 +107,7 @@ int owners_look(struct owners *found, const struct lock *lock, struct search_ter
 	return look == SEARCHED_FAILED ? -1 : 0;
 }
 
-/* No process seen here holds the kernel lock, but one outside this PID namespace does. */
+/* No process seen here holds the kernel lock, but one outside this PID namespace does: add it. */
 static void add_outside(struct owners *found, const struct method *method)
 {
 	struct owner *owner = owners_add(found), outside;
@@ -134,7 +134,7 @@ int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_
 	if (server_method(spec->name) != NULL)
 		spec->method = server_method(spec->name);
 	if (spec->method->family == ON_SERVER) {
-		fd_walk_drop(terms->walk); /* the server may be slow to answer */
+		fd_walk_drop(terms->walk); /* the server may be slow: the walk would be too old */
 		return server_owners_ask(found, &lock, error);
 	}
 	terms->kinds = this_method ? owners_kinds(&lock) : KIND_FLOCK | KIND_OFD | KIND_POSIX;

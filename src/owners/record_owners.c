@@ -21,9 +21,9 @@ struct probe {
 };
 
 /* Is OBJECT owned by root, PID's real user, or the real user of PID's parent (sudo, for instance)?
- * If not, OBJECT does not justify a signal to PID, nor that a command runs under its lock: any user
- * can name any process.  (The real user counts because a daemon may switch its effective user for a
- * moment.)  Also true once PID has ended. */
+ * If not, OBJECT proves nothing about PID, because any user can name any process: neither that PID
+ * may be signalled, nor that a command runs under its lock.  (The real user counts because a daemon
+ * may switch its effective user for a moment.)  Also true once PID has ended. */
 static bool owner_trusted(const struct stat *object, pid_t pid)
 {
 	struct process process, parent;
@@ -37,7 +37,8 @@ static bool owner_trusted(const struct stat *object, pid_t pid)
 	       (process_read(process.parent, &parent) && object->st_uid == parent.real_user);
 }
 
-/* The same for what is written in OBJECT: no other user may be able to write to it, either. */
+/* As owner_trusted(), for what is written in OBJECT: no other user may be able to write to it,
+ * either. */
 static bool record_trusted(const struct stat *object, pid_t pid)
 {
 	return (S_ISLNK(object->st_mode) || (object->st_mode & (S_IWGRP | S_IWOTH)) == 0) &&
@@ -139,15 +140,15 @@ static bool record_names(const struct owner *owner, const struct record *record)
 /* OWNER has the lock's file, with RECORD in it, under flock(2): is it the lock's holder, and not a
  * waiter?  A waiter also flocks the file for a moment, to judge a lock that nobody has flocked or
  * to take the lock from a dead holder; but no other process inherits that flock.  A holder's flock
- * is inherited by its command, or its taker has ended: then, in a PID namespace, the kernel names
- * no taker (0). */
+ * is shared by its command.  If the holder (the taker) has ended, only the command still has the
+ * flock.  (In a PID namespace, the kernel then names no taker: 0.) */
 static bool is_holder(const struct owner *owner, const struct record *record)
 {
 	struct procfs_stat seen;
 
 	if (owner->nmembers > 1 || record_names(owner, record))
 		return true;
-	if (owner->nmembers == 0) /* taker 0: in another PID namespace */
+	if (owner->nmembers == 0) /* taker 0: in another PID namespace, or ended */
 		return owner->taker <= 0 || !process_stat(owner->taker, &seen);
 	return !owner_has(owner, owner->taker);
 }
@@ -169,8 +170,8 @@ static bool is_other_host(const struct record *record)
 
 /* ---- the holder ---- */
 
-/* HOLDER becomes the recorded command and the semlock that waits for it to end.  Returns false if
- * that command cannot be seen alive. */
+/* Set HOLDER's process to the recorded command, and its supervisor to the semlock that waits for
+ * the command to end.  Returns false if that command cannot be seen alive. */
 static bool name_command(struct owner *holder, const struct record *record)
 {
 	struct process process;
@@ -200,8 +201,8 @@ static enum verdict judge_record(const struct probe *probe)
 }
 
 /* Is this process in a PID namespace (a container's), and may the recorded process hold the lock
- * from outside it?  The kernel does not show that process's flock here.  A link's record names no
- * namespace: so try the flock. */
+ * from outside it?  The kernel does not show that process's flock here.  The record of a link lock
+ * names no namespace: then try the flock. */
 static bool may_be_outside(const struct probe *probe)
 {
 	const struct record *record = &probe->info.record;
@@ -238,8 +239,8 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 }
 
 /* Add the holder that the record names.  FLOCKED: a process that the record does not name has the
- * lock under flock(2): a waiter that judges the record or takes the lock from a dead holder, or
- * another program. */
+ * lock under flock(2).  That is a waiter that judges the record, or takes the lock from a dead
+ * holder; or it is another program. */
 static void add_recorded(struct owners *found, const struct probe *probe, bool flocked)
 {
 	const struct lock_info *info = &probe->info;
@@ -282,10 +283,10 @@ static void add_recorded(struct owners *found, const struct probe *probe, bool f
 		    record->host[0] == '\0' ? "?" : record->host);
 }
 
-/* If the record names the flock's holder, fill that holder from it.  If the process that has the
- * flock was not seen, only the record names it.  Do not trust another user's object: it may be a
- * link to a file that a process has flocked for another purpose, or name a waiter, which has the
- * flock for a moment. */
+/* A holder of the flock was found.  If the record names that holder, fill in the holder from the
+ * record.  If the holder's process was not seen, only the record can name it.  Do not trust another
+ * user's object: it may be a link to a file that a process has flocked for another purpose, or its
+ * record may name a waiter, which has the flock for a moment. */
 static void name_flocked(struct owners *found, const struct probe *probe)
 {
 	const struct lock_info *info = &probe->info;
@@ -306,9 +307,9 @@ static void name_flocked(struct owners *found, const struct probe *probe)
 	owners_join(found, holder, info->record.pid, -1);
 }
 
-/* Is OWNER the semlock of a link lock whose command has ended?  The record names the command, and
- * not the semlock, which has yet to release the lock.  But only that semlock has the file open for
- * writing: a waiter on a local file system only reads it. */
+/* Is OWNER the semlock of a link lock whose command has ended?  The record names only the command,
+ * but this semlock has yet to release the lock.  Its descriptor proves it: only the semlock that
+ * made the lock has the file open for writing; a waiter on a local file system only reads it. */
 static bool has_made_it(const struct owner *owner, const struct probe *probe)
 {
 	char path[64];
@@ -474,9 +475,9 @@ static bool may_inherit(const struct probe *probe, const struct lock *lock)
 	return probe->info.there && probe->info.object >= 0 && open_fds_may_inherit(&object, own);
 }
 
-/* Set *FD to the descriptor by which this process has LOCK under flock(2): it runs under the lock,
- * and has inherited it.  The lock's owner must pass owner_trusted(), because its name may be a link
- * to a file that is flocked for another purpose. */
+/* Set *FD to the descriptor by which this process has LOCK under flock(2): then it runs under the
+ * lock, and has inherited the descriptor.  The lock's owner must pass owner_trusted(), because its
+ * name may be a link to a file that is flocked for another purpose. */
 static enum nesting record_nesting(const struct lock *lock, int *fd)
 {
 	struct probe probe;

@@ -16,7 +16,7 @@
 #include "owners/sources.h"
 #include "report/text.h"
 
-/* A field of one word, made safe to print. */
+/* Write field KEY of ANSWER, one word, into TEXT, made safe to print. */
 static void field_text(const char *answer, const char *key, char *text, size_t size)
 {
 	const char *value = locksmith_field(answer, key);
@@ -26,7 +26,7 @@ static void field_text(const char *answer, const char *key, char *text, size_t s
 		text_printable(text, size, value, strcspn(value, " "), size - 1);
 }
 
-/* The number in field KEY, from 0 to MOST; -1: none. */
+/* Return the number in field KEY of ANSWER, from 0 to MOST; -1: none. */
 static long long field_number(const char *answer, const char *key, long long most)
 {
 	long long value;
@@ -87,7 +87,8 @@ static void name_command(struct owner *owner)
 	}
 }
 
-/* A word that names no mode means a slot: a helper may say "slots". */
+/* Return the mode that WORD names ("": unknown).  Any other word means a slot: a helper may say
+ * "slots". */
 static enum owner_mode mode_named(const char *word)
 {
 	enum owner_mode mode = word[0] == '\0' ? MODE_UNKNOWN : MODE_EXCLUSIVE;

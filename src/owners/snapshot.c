@@ -18,20 +18,20 @@
 
 /* ---- /proc/locks ---- */
 
-enum { LINES_OF_PAGE = 64 }; /* about */
+enum { LINES_OF_PAGE = 64 }; /* about as many lines as a read returns */
 
 struct lock_list {
 	int64_t read_at; /* ns on clock_now()'s clock */
 	struct procfs_lock *lines;
 	size_t count;
-	bool may_lack; /* a line may be missing: the list may have changed between two reads */
+	bool may_lack; /* a line may be missing: the list may change between two reads */
 };
 
 static bool append_line(struct lock_list *list, const struct procfs_lock *line)
 {
 	struct procfs_lock *lines = list->lines;
 
-	if ((list->count & (list->count - 1)) == 0) /* the list is full at each power of two */
+	if ((list->count & (list->count - 1)) == 0) /* full at 0 and each power of two */
 		lines = realloc(lines, (list->count == 0 ? 1 : 2 * list->count) * sizeof *lines);
 	if (lines == NULL)
 		return false;
@@ -101,7 +101,7 @@ struct listed_lock *snapshot_line(const struct snapshot *snapshot, const struct 
 	return NULL;
 }
 
-/* LINE may be a ticket in a queue that this process may not open. */
+/* Add LINE's ticket, if LINE is one in a queue that this process may not open. */
 static void pick_ticket(struct snapshot *snapshot, const struct procfs_lock *line)
 {
 	const struct identity *queue = &snapshot->closed_queue;
@@ -139,7 +139,7 @@ static bool pick_lines(struct snapshot *snapshot, const struct lock_list *list)
 	return true;
 }
 
-/* One pass.  Returns 0, or -1 with ERROR filled. */
+/* Read /proc/locks once.  Returns 0, or -1 with ERROR filled. */
 static int read_list(struct snapshot *snapshot, struct search *search, struct error *error)
 {
 	struct search_terms *terms = search->terms;
@@ -178,7 +178,8 @@ int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice, 
 
 /* ---- the descriptors ---- */
 
-/* Returns false with errno set if FD is -1, or its file cannot be examined. */
+/* Set SNAPSHOT's file to FD's, and fill STATUS.  Returns false with errno set if FD is -1, or its
+ * file cannot be examined. */
 static bool identify(struct snapshot *snapshot, int fd, struct stat *status)
 {
 	if (fd < 0 || fstat(fd, status) != 0)
@@ -188,8 +189,8 @@ static bool identify(struct snapshot *snapshot, int fd, struct stat *status)
 	return true;
 }
 
-/* O_PATH: a plain open could hang (a FIFO) or be forbidden, and closing it would drop this
- * process's posix lock on the file. */
+/* The same for the file PATH.  O_PATH: a plain open could hang (a FIFO) or be forbidden, and
+ * closing it would drop this process's posix lock on the file. */
 static bool identify_path(struct snapshot *snapshot, const char *path, struct stat *status)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
@@ -237,8 +238,8 @@ static void see_tickets(struct snapshot *snapshot, const struct tickets *these,
 			go_on = open_fds_see(these->list[i].pid, &snapshot->open_fds);
 }
 
-/* Skip the waiters, which rarely hold a lock on the file.  But a waiter whose ticket is gone after
- * the walk may have taken the lock meanwhile: look into it. */
+/* Look into all processes except the waiters, which rarely hold a lock on the file.  But a waiter
+ * whose ticket is gone after the walk may have taken the lock meanwhile: look into it. */
 static void find_but_waiters(struct snapshot *snapshot, const char path[QUEUE_PATH_SIZE],
     struct search *search)
 {

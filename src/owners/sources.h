@@ -84,7 +84,7 @@ struct snapshot {
 	/* /proc/locks, as far as it is about the file */
 	enum {
 		LIST_UNREAD,
-		LIST_OLDER, /* than this look: a line in it may be gone */
+		LIST_OLDER, /* read before this look: some of its locks may be gone */
 		LIST_FRESH
 	} list_state;
 	struct listed_lock *listed;
@@ -109,13 +109,14 @@ bool snapshot_add_waiters(struct snapshot *snapshot);
  * in the kernel. */
 bool snapshot_has_idler(const struct snapshot *snapshot);
 
-/* Read /proc/locks, if SEARCH still may.  TWICE: read it again if no line is about the lock's file,
- * because one may be missing: the kernel returns the list a page at a time, and it may change in
- * between.  Returns 0, or -1 with ERROR filled: it cannot be read, or there is no memory. */
+/* Read /proc/locks, if SEARCH still may; else use what SEARCH has read before.  TWICE: read it
+ * again if no line is about the lock's file, because a line may be missing: the kernel returns the
+ * list a page at a time, and the list may change in between.  Returns 0, or -1 with ERROR filled:
+ * it cannot be read, or there is no memory. */
 int snapshot_list(struct snapshot *snapshot, struct search *search, bool twice,
     struct error *error);
 
-/* The line about the lock's file that shows LOCK, and is not accounted for yet; NULL: none. */
+/* Find the line about the lock's file that shows LOCK and is not accounted for yet; NULL: none. */
 struct listed_lock *snapshot_line(const struct snapshot *snapshot, const struct procfs_lock *lock);
 
 /* Free what SNAPSHOT holds, and clear it. */
@@ -128,22 +129,22 @@ void snapshot_forget(struct snapshot *snapshot);
 enum searched kernel_owners_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
     struct search *search, struct error *error);
 
-/* In a PID namespace, such as a container's, the kernel shows no lock of a process outside it.
- * Does such a process have the file or directory PATH locked, by a lock of KINDS?  To find a flock,
- * this takes one for a moment.  False in the machine's first PID namespace. */
+/* Is this process in a PID namespace, such as a container's, and does a process outside have the
+ * file or directory PATH locked, by a lock of KINDS?  The kernel does not show such a lock, so try:
+ * to find a flock, this takes one for a moment.  False in the machine's first PID namespace. */
 bool kernel_owner_outside(const char *path, unsigned kinds);
 
 /* ---- waiters.c ---- */
 
 /* Add the lock's waiters to FOUND, in the order of their turns.  First come those in the kernel's
- * own queue, if SNAPSHOT has lines of /proc/locks: the first in semlock's queue, and programs that
- * do not know that queue.  Then come the others, by their tickets. */
+ * own queue, if SNAPSHOT has lines of /proc/locks: the waiter with semlock's first ticket, and
+ * programs that do not know semlock's queue.  Then come the other waiters, by their tickets. */
 void waiters_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
     struct search *search);
 
 /* ---- record_owners.c: locks made of files ---- */
 
-/* The method of the lock NAME, if it contains a full record; else NULL. */
+/* Return the method of the lock NAME, if it contains a full record; else NULL. */
 const struct method *record_method(const char *name);
 
 /* Is NAME, which HOLDER has under flock(2), a lock of -m link: a file that contains only the PID of
@@ -159,8 +160,8 @@ void server_owners_add(struct owners *found, const char *method, const char *tex
 /* Ask LOCK's server for its owners.  Returns 0, or -1 with ERROR filled. */
 int server_owners_ask(struct owners *found, const struct lock *lock, struct error *error);
 
-/* Without asking the server: add SEMLOCK, whose child is the helper for URL, if it holds the lock,
- * or with WAITS if it waits for it. */
+/* Without asking the server: add SEMLOCK, whose child is the helper for URL, if it holds the lock;
+ * or, with WAITS, if it waits for the lock. */
 void server_owners_see(struct owners *found, const char *url, pid_t semlock, bool waits);
 
 #endif

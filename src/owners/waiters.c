@@ -24,7 +24,7 @@ static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket,
 		return;
 	ticket->used = true;
 	/* A ticket's number is twice the time when it was drawn, plus the offset of its range.  If
-	 * it was drawn in another time namespace, that clock may differ from ours. */
+	 * it was drawn in another time namespace, the clock there may differ from ours. */
 	drawn = clock_realtime() - (clock_now() - ticket->number % QUEUE_ORDINARY / 2);
 	owner->since_exact = drawn >= owner->since && drawn <= clock_realtime();
 	if (owner->since_exact)
@@ -32,7 +32,8 @@ static void add_waiter(struct owners *found, pid_t pid, struct ticket *ticket,
 }
 
 /* PID waits in the kernel's queue: return its ticket, or NULL.  The process with the first ticket
- * waits there too; if its PID is unknown, assume that it is the first semlock found there. */
+ * waits there too.  If the PID of that process is unknown, assume that the first semlock found
+ * there is the one. */
 static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 {
 	struct ticket *first = tickets->list;
@@ -47,8 +48,8 @@ static struct ticket *ticket_for(const struct tickets *tickets, pid_t pid)
 	           : NULL;
 }
 
-/* /proc/locks does not name the processes that wait for an OFD lock.  Those in semlock's queue are
- * known by their tickets.  A process that has the file open, but no ticket, is not known to
+/* /proc/locks does not name the processes that wait for an OFD lock.  If they are in semlock's
+ * queue, their tickets name them.  A process that has the file open, but no ticket, is not known to
  * wait. */
 void waiters_add(struct owners *found, struct snapshot *snapshot, unsigned kinds,
     struct search *search)

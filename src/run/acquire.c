@@ -31,7 +31,7 @@ struct acquisition {
 	enum nesting nesting;          /* what this process has inherited */
 	int fd;                        /* the inherited descriptor that holds the lock */
 	struct own_hold own;           /* the lock is held in the background for an ancestor */
-	bool said;                     /* an unusable queue is reported at the first wait only */
+	bool said;                     /* a wait has begun: no more reports of an unusable queue */
 	struct error error;
 };
 
@@ -85,7 +85,7 @@ static enum run_locks taken(const struct acquisition *acquisition)
 
 /* ---- locks that this process has inherited ---- */
 
-/* Does the wait end by itself?  Then an inherited lock is reported as busy, like any other. */
+/* Does the wait end by itself?  If so, an inherited lock is reported as busy, like any other. */
 static bool wait_ends(const struct request *request)
 {
 	return request->nonblocking || (request->wait >= 0 && !request->keep_place) ||
@@ -98,8 +98,8 @@ static bool may_nest(const struct request *request)
 	return !request->as_flock && request->preempt == PREEMPT_NOT;
 }
 
-/* Only a later semlock --release ends the hold, and its owner cannot run that while this call
- * waits. */
+/* Refuse the wait: only a later semlock --release ends that hold, and its owner cannot run one
+ * while it waits for this call. */
 static enum run_locks held_for_us(const struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct own_hold *own = &acquisition->own;
@@ -117,7 +117,8 @@ static bool is_on_server(const struct lock *lock)
 	return lock->spec->method->family == ON_SERVER;
 }
 
-/* This process has inherited LOCK: waiting for it would be waiting for itself. */
+/* This process has inherited LOCK, so it would wait for itself: refuse the wait, or, if the wait
+ * ends by itself, report LOCK as busy. */
 static enum run_locks held_by_us(const struct acquisition *acquisition, const struct lock *lock)
 {
 	const struct request *request = acquisition->request;
@@ -145,9 +146,9 @@ static enum run_locks held_by_us(const struct acquisition *acquisition, const st
 	return failed(acquisition, lock, &error);
 }
 
-/* May semlock ask the server for LOCK?  The environment of a command under such a lock lacks
- * SEMLOCK_PASSWORD, so do not ask for what this process holds.  If the wait ends by itself, ask for
- * a slot that may be free, or for a shared lock. */
+/* May semlock ask the server for LOCK?  Not if this process has inherited LOCK, because the
+ * environment of a command under such a lock lacks SEMLOCK_PASSWORD.  But if the wait ends by
+ * itself, another slot may be free, or a second shared lock possible: then ask all the same. */
 static bool may_ask(struct acquisition *acquisition, const struct lock *lock)
 {
 	if (acquisition->nesting == NESTING_NONE || !wait_ends(acquisition->request))
@@ -192,7 +193,7 @@ static void heed_signals(void)
 			signal(ending_signals[i], end_by_signal);
 }
 
-/* Is nothing shown of this wait, and can only a release end it? */
+/* Would this wait be silent, and last until LOCK is released? */
 static bool may_wait_unseen(const struct acquisition *acquisition, const struct lock *lock)
 {
 	return lock->spec->method->family == OF_FILES && lock->spec->stale == 0 &&
@@ -200,9 +201,9 @@ static bool may_wait_unseen(const struct acquisition *acquisition, const struct 
 	       !observer_shows(&acquisition->show);
 }
 
-/* LOCK is a file that names no process, such as an empty one made by touch(1).  A program that
- * makes such locks removes them.  If nobody removes this one, a cron(8) job would wait forever in
- * silence. */
+/* Warn of LOCK if it is a file that names no process, such as an empty one made by touch(1).  A
+ * program that makes such locks removes them.  If nobody removes this one, a cron(8) job would wait
+ * forever in silence. */
 static void say_left_behind(const struct acquisition *acquisition, const struct lock *lock)
 {
 	struct search_terms terms = SEARCH_BRIEFLY;
@@ -272,7 +273,7 @@ static enum when_busy wait_or_not(struct acquisition *acquisition, const struct 
 		return GIVE_UP;
 	show_wait(acquisition, lock);
 	/* A writer that queued between the inherited lock and this one would wait for the inherited
-	 * lock, and this process for the writer. */
+	 * lock, and this process would wait for the writer: so go past the queue. */
 	return acquisition->nesting == NESTING_NONE ? WAIT : WAIT_PAST_QUEUE;
 }
 
@@ -289,7 +290,7 @@ static struct wait_options wait_of(const struct request *request)
 	    .preempt = request->preempt,
 	};
 
-	if (request->wait >= 0 && !request->keep_place) /* else the front alone keeps -w */
+	if (request->wait >= 0 && !request->keep_place) /* else only the front enforces -w */
 		wait.deadline = deadline_after(request->wait);
 	return wait;
 }
@@ -401,7 +402,7 @@ enum run_locks acquire(struct run *run)
 		return held_for_us(&acquisition, culprit);
 	if (culprit->busy == BUSY_INHERITED)
 		return held_by_us(&acquisition, culprit);
-	/* why waiting longer would not help */
+	/* say why waiting longer would not help */
 	if (acquisition.error.kind != ERROR_NONE && !request->quiet)
 		complain("%s: %s", messages_label(request, culprit), acquisition.error.text);
 	return busy(&acquisition, culprit, culprit->busy);

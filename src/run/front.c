@@ -21,8 +21,8 @@
 #include "sys/files.h"
 #include "sys/waiting.h"
 
-/* A server may be slow to report that the lock is free.  Until the keeper reports that it is busy,
- * this call waits for this much longer than -w. */
+/* Until the keeper has reported that the lock is busy, this call waits for this much longer than
+ * -w: a server may be slow to report that the lock is free. */
 #define GRACE (2 * SECOND)
 
 /* --resume waits for the keeper's first message for this much longer than -w: the machine may be
@@ -57,7 +57,7 @@ static bool is_resumed(const struct front *front)
 static bool front_relay(const char *message)
 {
 	if (*message == KEEPER_TEXT) {
-		observer_end(); /* else MESSAGE would follow the waiting line */
+		observer_end(); /* else MESSAGE would be appended to the waiting line */
 		write_without_sigpipe(STDERR_FILENO, message + 1, strlen(message + 1));
 	} else if (islower((unsigned char)*message))
 		status_fd_event("%s", message);
@@ -68,8 +68,8 @@ static bool front_relay(const char *message)
 
 /* ---- what this call says ---- */
 
-/* Print WORDS on standard output.  If that fails, print a message that the caller was not told HAS,
- * a clause such as "the lock is held", and return false. */
+/* Print WORDS on standard output.  If that fails, print a message that the caller was not told what
+ * HAS says, such as "the lock is held", and return false. */
 static bool print_words(const char *words, const char *has)
 {
 	char line[KEEPER_MESSAGE + 8];
@@ -122,7 +122,7 @@ static int end_with(const struct front *front, char *answer)
 	char *text;
 	int status;
 
-	if (is_resumed(front)) /* the keeper may be another user's: do not trust its signal */
+	if (is_resumed(front)) /* the keeper may be another user's: do not die of its signal */
 		return end_resumed(request, keeper_answer(answer, &text, &error) == EXIT_SUCCESS
 						? say_nonsense(&error)
 						: &error);
@@ -155,7 +155,7 @@ static int acknowledge(const struct front *front, int status)
 		got = keeper_hear(front->keeper, message, 0);
 		if (isdigit((unsigned char)*message))
 			return atoi(message) == EXIT_SUCCESS ? status : end_with(front, message);
-	} while (got > 0); /* OK may have crossed WAITING */
+	} while (got > 0); /* an OK may have crossed our WAITING: read on */
 	complain("%s: the process that holds it has been killed", front->request->label);
 	return EXIT_LOST;
 }
@@ -199,8 +199,8 @@ static int say_waiting(const struct waiting *wait)
 
 /* ---- what the keeper says ---- */
 
-/* The lock is busy.  WORDS: the lock's number in the request, and the PID of the holder, which
- * waits. */
+/* The lock is busy: show the wait.  WORDS: the lock's number in the request, and the PID of the
+ * holder, which waits. */
 static void show_wait(struct waiting *wait, const char *words)
 {
 	const struct request *request = wait->front->request;
@@ -216,7 +216,7 @@ static void show_wait(struct waiting *wait, const char *words)
 		observer_start(&wait->show, &wait->lock);
 }
 
-/* A message from the keeper.  Returns the exit status, or -1: the wait goes on. */
+/* Act on a message from the keeper.  Returns the exit status, or -1: the wait goes on. */
 static int front_obey(struct waiting *wait, char *message)
 {
 	const struct front *front = wait->front;
@@ -249,8 +249,8 @@ static bool is_ok_of(const char *message, const char *id)
 	return true;
 }
 
-/* The same for --resume, whose keeper may be another user's: accept only ID, ENDING, WAITS, OK and
- * an exit status. */
+/* As front_obey(), for --resume.  The keeper may be another user's, so accept only ID, ENDING,
+ * WAITS, OK and an exit status. */
 static int obey_other(struct waiting *wait, char *message)
 {
 	const struct request *request = wait->front->request;
@@ -265,7 +265,7 @@ static int obey_other(struct waiting *wait, char *message)
 	return end_resumed(request, say_nonsense(&error));
 }
 
-/* Returns the exit status, or -1: the wait goes on. */
+/* Read a message from the keeper.  Returns the exit status, or -1: the wait goes on. */
 static int hear_keeper(struct waiting *wait)
 {
 	const struct front *front = wait->front;
@@ -285,7 +285,7 @@ static int hear_keeper(struct waiting *wait)
 
 /* ---- the wait ---- */
 
-/* poll(2) is refused, and always will be.  Returns the exit status. */
+/* poll(2) is refused, and always will be: give up.  Returns the exit status. */
 static int cannot_wait(const struct front *front)
 {
 	const int errnum = errno;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* run/front.h - the call that waits for a hold in the background (hold/detach.h): the first one,
- * which started the hold, or --resume.  It shows the wait, and prints OK, or WAITING when its -w is
- * over and the place is kept.
+/* run/front.h - a call that waits for a hold in the background (hold/detach.h): the first call,
+ * which started the hold, or --resume.  It shows the wait, and prints OK; or WAITING, when its -w
+ * is over and the place is kept.
  *
- *	first call      ID, WAITS ... OK -> prints it, or the time is up -> prints WAITING; ACK, 0
- *	--resume            WAITS ... OK -> prints it, or the time is up -> prints WAITING
+ *	             hears from the keeper   prints, and does
+ *	first call   ID, WAITS ..., OK       OK or WAITING; sends ACK, receives 0, exits
+ *	--resume     WAITS ..., OK           OK or WAITING; exits
  *
- * If the first call ends before it sends ACK, the hold, or the place, is released: the caller does
- * not know the ID.  The end of a --resume changes nothing. */
+ * If the first call ends before it sends ACK, the keeper releases the hold, or the place, because
+ * the caller does not know the ID.  The end of a --resume changes nothing. */
 #ifndef SEMLOCK_RUN_FRONT_H
 #define SEMLOCK_RUN_FRONT_H
 
@@ -17,8 +18,8 @@
  * keeper.  Returns the exit status, or dies as the holder did. */
 int front_wait(const struct request *request, int keeper);
 
-/* --resume: go on waiting for the hold REQUEST->resume.  Returns the exit status.  Prints a message
- * unless that is 0 or the status of a busy lock. */
+/* --resume: go on waiting for the hold REQUEST->resume.  Returns the exit status, and prints a
+ * message unless the status is 0 or that of a busy lock. */
 int front_resume(const struct request *request);
 
 #endif

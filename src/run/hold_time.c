@@ -50,7 +50,7 @@ void hold_time_at_least(const struct hold_time *time, int64_t duration,
 	int64_t left;
 	int signo = 0;
 
-	sigaddset(&signals, SIGPWR); /* the same where getppid(2) is 0 */
+	sigaddset(&signals, SIGPWR); /* the same, if the parent is in another PID namespace */
 	for (size_t i = 0; i < ENDING_SIGNALS; i++)
 		if (!signals_ignored(ending_signals[i])) /* as HUP is under nohup(1) */
 			sigaddset(&signals, ending_signals[i]);

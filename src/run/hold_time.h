@@ -29,8 +29,9 @@ int64_t hold_time_waited(const struct hold_time *time);
 /* For how many ns the lock has been held: until it was released, or until now; 0: not at all. */
 int64_t hold_time_held(const struct hold_time *time);
 
-/* --min-hold.  The command has ended, and all signals are blocked: wait until the lock has been
- * held for DURATION ns, a signal asks semlock to end, or SUBREAPER has been killed. */
+/* For --min-hold, after the command has ended, with all signals blocked: wait until the lock has
+ * been held for DURATION ns, a signal asks semlock to end, the parent has ended
+ * (--die-with-parent), or SUBREAPER has been killed. */
 void hold_time_at_least(const struct hold_time *time, int64_t duration,
     const struct subreaper *subreaper);
 

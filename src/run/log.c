@@ -26,8 +26,9 @@
 
 /* ---- opened before the lock is taken ---- */
 
-/* With fs.protected_regular, O_CREAT fails with EACCES for another user's file, even for root: try
- * without it first.  O_NONBLOCK: a FIFO may have no reader.  0600: the log contains commands. */
+/* Open or create PATH.  With fs.protected_regular, O_CREAT fails with EACCES for another user's
+ * file, even for root: try without it first.  O_NONBLOCK: a FIFO may have no reader.  0600: the log
+ * contains commands. */
 static int open_plainly(const char *path, int more)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more;
@@ -187,9 +188,9 @@ static void put_line(FILE *out, const struct run_log *log, const struct request 
 /* The byte that each semlock locks while it writes its line, far beyond the last line. */
 enum { WRITERS_BYTE = INT32_MAX };
 
-/* Keep other semlocks from writing to FD's file until FD is closed.  Wait at most 5 s for one that
- * writes: it may be stopped.  Returns false if it still does; true also if the file system does not
- * have such locks. */
+/* Keep other semlocks from writing to FD's file until FD is closed.  If one is writing, wait for
+ * it, but at most 5 s: it may be stopped.  Returns false if it is still writing then; true also if
+ * the file system does not have such locks. */
 static bool is_only_writer(int fd)
 {
 	struct flock byte = {.l_type = F_WRLCK,
@@ -206,7 +207,7 @@ static bool is_only_writer(int fd)
 
 /* Only USED bytes of a line were written: the disk is full, or the file is at its limit.  Remove
  * them, or the next line would be appended to them.  Do not call this while another process may
- * write: its line would be cut off. */
+ * write: its line would be cut off, too. */
 static void take_back(int fd, ssize_t used)
 {
 	struct stat file;
@@ -246,7 +247,7 @@ void log_write(struct run_log *log, const struct request *request,
 		if (alone)
 			take_back(log->fd, written);
 	}
-	close(log->fd); /* the next one may write */
+	close(log->fd); /* the next semlock may write */
 	log->fd = -1;
 	free(line);
 }

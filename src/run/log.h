@@ -15,7 +15,7 @@ struct run_log {
 	/* its name, absolute for a hold in the background, which changes the directory; NULL:
 	 * unknown */
 	const char *name;
-	size_t place; /* this run is the PLACE-th of those that wait; 0: it has not waited */
+	size_t place; /* its place among the waiters when its wait began; 0: no wait */
 };
 
 /* Open the log that REQUEST names, creating it if needed.  If that fails, a message is printed and
@@ -23,8 +23,8 @@ struct run_log {
  * itself. */
 int log_open(struct run_log *log, const struct request *request, struct error *error);
 
-/* The run of REQUEST has ended with OUTCOME, and has given its LOCKS back: write its line, in one
- * write(2), to the file that has the log's name now, and close that. */
+/* The run of REQUEST has ended with OUTCOME, and has released its LOCKS: write its line, in one
+ * write(2), to the file that has the log's name now, and close the log. */
 void log_write(struct run_log *log, const struct request *request,
     const struct run_outcome *outcome, const struct lock *locks);
 

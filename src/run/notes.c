@@ -7,14 +7,14 @@
 #include "report/text.h"
 #include "run/notes.h"
 
-/* Does PROCESS have semlock's command line?  A placeholder has it, too; its name begins with
- * semlock's. */
+/* Does PROCESS have the command line of a semlock?  A placeholder has, too, and its name begins
+ * with semlock's. */
 static bool has_semlocks_words(const struct process *process)
 {
 	return strncmp(process->name, SEMLOCK_NAME, strlen(SEMLOCK_NAME)) == 0;
 }
 
-/* For a lock on a server, the note comes from the server. */
+/* Fill in OWNER's note.  For a lock on a server (HOST is set), the note comes from the server. */
 static void read_note(struct owner *owner)
 {
 	struct process semlock = owner->process;

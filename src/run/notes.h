@@ -6,7 +6,7 @@
 
 #include "owners/owners.h"
 
-/* Fill in the note of each of FOUND whose semlock runs on this machine. */
+/* Fill in the note of each owner in FOUND whose semlock runs on this machine. */
 void notes_read(struct owners *found);
 
 #endif

@@ -33,8 +33,8 @@ enum { LINE = 1024 };
 /* What the observer tells the waiter, in a page that they share. */
 struct sight {
 	volatile sig_atomic_t drawn; /* the line, or a part of it, is on the terminal */
-	bool shown;                  /* the first look's result was written, or there is nothing to
-	                              * write */
+	bool shown;                  /* the first look is over: its result was written, or there was
+	                              * nothing to write */
 	/* A signal may end the observer while it writes this, so the waiter checks each PID. */
 	struct known_members known;
 };
@@ -48,17 +48,18 @@ struct view {
 	pid_t foreground; /* the waiter's process group: the line is drawn while it is in the
 	                   * foreground */
 	int64_t since;    /* when the wait began, on clock_now()'s clock */
-	int64_t until;    /* its deadline, in ns after 1970 */
-	bool again;       /* another observer has shown this wait */
+	int64_t until;    /* the wait's deadline, in ns after 1970 */
+	bool again;       /* an earlier observer has shown this wait */
 	int terminal;     /* from terminal_open() */
 	char line[LINE];  /* as it was drawn */
 };
 
-/* At file scope for the handlers of both processes.  NULL: there is none. */
+/* The shared page, at file scope for the signal handlers of both processes.  NULL: there is
+ * none. */
 static struct sight *sight;
 
-/* A stopped terminal (Ctrl-S) keeps the line.  Block SIGTTOU, which would stop a waiter that writes
- * to the terminal from the background. */
+/* Erase the line.  On a stopped terminal (Ctrl-S) it stays.  Block SIGTTOU, which would stop a
+ * waiter that writes to the terminal from the background. */
 static void erase_line(void)
 {
 	static const char erasure[] = "\r\033[K";
@@ -77,7 +78,8 @@ static void erase_line(void)
 	sight->drawn = false;
 }
 
-/* The line is not drawn while another process group has the terminal, nor for a stopped waiter. */
+/* May the line be drawn?  Only while the waiter's process group is in the foreground of the
+ * terminal, and the waiter is not stopped. */
 static bool may_draw(const struct view *view)
 {
 	return tcgetpgrp(STDERR_FILENO) == view->foreground && !process_stopped(view->waiter);
@@ -111,7 +113,7 @@ static void place_text(const struct view *view, const struct owners *found, bool
 	}
 }
 
-/* How much of the line is shown. */
+/* How much room each part of the line has. */
 struct line_room {
 	struct owner_room holder;
 	size_t words; /* columns for all about the holder */
@@ -171,8 +173,8 @@ static bool leave_out(bool *part)
 }
 
 /* Cut what a reader misses least: the note, the command's arguments, the host, the middle of the
- * lock's name.  On a still narrower terminal, keep the place alone.  Returns false if nothing is
- * left to cut. */
+ * lock's name.  On a still narrower terminal, only the place in the queue remains.  Returns false
+ * if nothing is left to cut. */
 static bool cut_line(struct line_room *room)
 {
 	enum {
@@ -226,9 +228,9 @@ static void draw_line(struct view *view, const struct owners *found)
 	strcat(next, "\033[K");
 	if (was_drawn && strcmp(next, view->line) == 0)
 		return;
-	sight->drawn = true; /* first the flag: the waiter may kill this process at any moment */
+	sight->drawn = true; /* before the write, because the waiter may kill us at any moment */
 	length = terminal_put(view->terminal, next, strlen(next));
-	/* redraw it next time if the terminal took only a part */
+	/* if the terminal took only a part, the next look must redraw the line */
 	strcpy(view->line, length == strlen(next) ? next : "");
 	if (length == 0)
 		sight->drawn = was_drawn;
@@ -248,8 +250,8 @@ static void say_waiting(const struct view *view, const struct owners *found)
 
 /* ---- the observer ---- */
 
-/* For a log file: after the first message, one at 10 s, 1 and 5 minutes, then every 10 minutes.
- * Returns the time of the next, on clock_now()'s clock. */
+/* Return when the next message is due, on clock_now()'s clock.  The messages may go to a log file:
+ * so after the first one, they come at 10 s, 1 and 5 minutes of waiting, then every 10 minutes. */
 static int64_t next_message(const struct view *view)
 {
 	static const int64_t steps[] = {10 * SECOND, 60 * SECOND, 300 * SECOND};
@@ -261,8 +263,8 @@ static int64_t next_message(const struct view *view)
 	return view->since + last + ((waited - last) / pace + 1) * pace;
 }
 
-/* Tell the waiter that the result of the look was written, and which processes hold the lock by
- * FOUND; NULL: there was nothing to write. */
+/* Tell the waiter that the look is over, and which processes hold the lock according to FOUND.
+ * NULL: there was nothing to write. */
 static void note_sight(const struct owners *found)
 {
 	const struct owner *holder;
@@ -278,8 +280,8 @@ static void note_sight(const struct owners *found)
 }
 
 /* Look once, and write.  Returns the ns until the next look.  Searching /proc is slow on a machine
- * with many processes: spend at most a twentieth of the time on it.  This counts processor time:
- * counting elapsed time would leave the line a minute old on a busy machine. */
+ * with many processes: spend at most a twentieth of the time on it.  Count processor time: if
+ * elapsed time counted, a busy machine would show a line that is a minute old. */
 static int64_t observer_look(struct view *view)
 {
 	const int64_t used = clock_processor();
@@ -313,7 +315,7 @@ static void sleep_for(int64_t time)
 	nanosleep(&rest, NULL);
 }
 
-/* This process must not keep the lock, or a ticket, alive. */
+/* The observer must not keep the lock, or a ticket, alive: close its descriptors. */
 static void close_locks(const struct lock *lock)
 {
 	char path[40];
@@ -327,7 +329,7 @@ static void close_locks(const struct lock *lock)
 	}
 	descriptor_close_others();
 	close(STDOUT_FILENO);
-	/* messages name the descriptor by its number */
+	/* give the descriptor its number back, by which messages name it */
 	if (file >= 0)
 		dup2(STDIN_FILENO, lock->spec->fd);
 }
@@ -348,11 +350,11 @@ static void erase_and_end(int signo)
 	_exit(0);
 }
 
-/* At file scope for the handler. */
+/* The waiter's PID, at file scope for the signal handler. */
 static pid_t observed;
 
-/* SIGCONT comes from the waiter after a stop, and from the kernel when the waiter has ended, even
- * if both were stopped. */
+/* SIGCONT has two reasons: the waiter sends it when it goes on after a stop, and the kernel sends
+ * it when the waiter has ended.  It reaches a stopped observer, too. */
 static void end_with_waiter(int signo)
 {
 	if (getppid() != observed)
@@ -364,7 +366,7 @@ _Noreturn static void observe(struct view *view, const struct lock *lock)
 	sigset_t blocked;
 
 	observed = view->waiter;
-	/* block all others: the waiter handles them, and SIGTTOU would stop a write to the
+	/* block all other signals: the waiter handles them, and SIGTTOU would stop a write to the
 	 * terminal */
 	sigfillset(&blocked);
 	set_handler(SIGTERM, erase_and_end, &blocked);
@@ -392,9 +394,9 @@ _Noreturn static void observe(struct view *view, const struct lock *lock)
 
 /* ---- the waiter ---- */
 
-/* At file scope for the handler. */
-static volatile sig_atomic_t observer; /* its PID; 0: there is none */
-/* The lock that is shown, and the start of its wait on clock_now()'s clock. */
+/* At file scope for the signal handler. */
+static volatile sig_atomic_t observer; /* the observer's PID; 0: there is none */
+/* The lock whose wait is shown, and when the first wait began, on clock_now()'s clock. */
 static const struct lock *shown;
 static int64_t waits_since;
 /* when the first look should be over, if the machine is not too busy */
@@ -505,8 +507,8 @@ struct show show_of(const struct request *request)
 	    .messages = in_own_words && request->verbose,
 	    .line = in_own_words && !request->verbose && !request->quiet,
 	    .deadline = request->wait >= 0 ? deadline_after(request->wait) : deadline_never(),
-	    /* Most holders that --replace or --toggle stops end within a second: such a short wait
-	     * needs no line, and if many calls begin at once, their looks do not delay each
+	    /* Most holders that --replace or --toggle signals end within a second, and such a short
+	     * wait needs no line.  And if many calls begin at once, their looks must not delay each
 	     * other. */
 	    .delay = request->preempt != PREEMPT_NOT ? SECOND : 50 * MILLISECOND,
 	};

@@ -3,21 +3,22 @@
  *
  * The waiter itself only waits.  Its child, the observer, finds out who holds the lock, as --who
  * does, and writes.  The observer has neither the lock nor the queue open, and ends when the waiter
- * ends, even by SIGKILL.
+ * ends, even if SIGKILL ends the waiter.
  *
  *	waiter ----> sleeps in the lock call
  *	   '-- observer: looks, writes; has a process group of its own, so that Ctrl-C and Ctrl-Z
  *	       reach the waiter alone, which first erases the line, and then obeys
  *
- * The observer never delays the waiter, although a terminal may be stopped (Ctrl-S) and a file
- * system may not answer: the waiter kills it, and waits at most 50 ms for its end.  Neither of them
- * blocks when it writes to the terminal.
+ * The observer never delays the waiter for long, even if a file system does not answer: the waiter
+ * kills it, and waits at most 50 ms for its end.  Neither process blocks when it writes to the
+ * terminal, even if that is stopped (Ctrl-S).
  *
  * On a terminal, a line shows who holds the lock and since when, the waiter's place in the queue,
- * and until when it waits.  The observer draws it after 50 ms (1 s with --replace or --toggle), and
- * redraws it in place when the queue has moved or the holder has changed; the waiter erases it at
- * the end.  With --verbose the observer prints ordinary messages instead, on a terminal or not: the
- * first as early as the line, the next after 10 seconds, 1 and 5 minutes, and every 10 minutes. */
+ * and until when it waits.  The observer draws the line after 50 ms (1 s with --replace or
+ * --toggle), and redraws it in place when the queue has moved or the holder has changed; the waiter
+ * erases it at the end.  With --verbose the observer prints ordinary messages instead, on a
+ * terminal or not: the first as early as the line, the next after 10 seconds, 1 and 5 minutes, then
+ * every 10 minutes. */
 #ifndef SEMLOCK_RUN_OBSERVER_H
 #define SEMLOCK_RUN_OBSERVER_H
 
@@ -45,8 +46,9 @@ struct show show_of(const struct request *request);
 /* Is the wait shown, on a terminal or as messages? */
 bool observer_shows(const struct show *show);
 
-/* The wait for LOCK begins, or goes on for another lock, or the server has said something new: show
- * it, if SHOW asks for that.  If no observer can be started, nothing is shown. */
+/* Show the wait for LOCK, if SHOW asks for that.  Call this when a wait begins, when it goes on for
+ * another lock, and when the server has said something new.  If no observer can be started, nothing
+ * is shown. */
 void observer_start(const struct show *show, const struct lock *lock);
 
 /* The wait is over: end the observer, and erase the line if the terminal takes the bytes.  Takes at
@@ -57,8 +59,8 @@ void observer_end(void);
  * released it since.  NULL: it was not shown. */
 const struct known_members *observer_found(const struct lock *lock);
 
-/* After observer_end(): was the first look at LOCK still not over half a second after it was due?
- * Then the machine is too busy for another look. */
+/* After observer_end(): was the first look at LOCK unfinished half a second after it was due?  Then
+ * the machine is too busy for another look. */
 bool observer_was_slow(const struct lock *lock);
 
 #endif

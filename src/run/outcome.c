@@ -106,7 +106,7 @@ bool outcome_speaks(const struct run_outcome *outcome, const struct request *req
 
 /* ---- the kinds of end ---- */
 
-/* What a refusal says. */
+/* What the message about a busy lock says. */
 struct refusal {
 	char holder[OWNER_TEXT];
 	char way_out[WAY_OUT]; /* --verbose: what to do; else "" */
@@ -123,8 +123,9 @@ static void describe_holder(const struct lock *lock, const char *otherwise, bool
 	struct owners found;
 	bool named;
 
-	/* Many waits may end at once.  So check what this wait's observer has found instead of
-	 * searching again; and on a machine too busy for a whole look, make part of one. */
+	/* Many waits may end at once.  So check the processes that this wait's observer has found,
+	 * instead of searching all again.  On a machine too busy for a whole look, spend 5 ms on
+	 * it. */
 	terms.known = observer_found(lock);
 	if (observer_was_slow(lock)) {
 		terms.budget = 5 * MILLISECOND;
@@ -147,8 +148,8 @@ static void describe_holder(const struct lock *lock, const char *otherwise, bool
 	search_terms_forget(&terms);
 }
 
-/* Name the waiter that superseded this one, which may have ended by now; OTHERWISE if it is not
- * known. */
+/* Write into TEXT which waiter has superseded this one, and may have ended by now; or OTHERWISE, if
+ * that is not known. */
 static void superseder_text(const struct lock *lock, const char *otherwise, char *text, size_t size)
 {
 	const pid_t pid = lock->place.superseded_by;
@@ -165,8 +166,8 @@ static void superseder_text(const struct lock *lock, const char *otherwise, char
 	}
 }
 
-/* Without --verbose, only a terminal gets a refusal, and only if it is not stopped (Ctrl-S):
- * semlock would block in the write, and outlast its -w. */
+/* Without --verbose, show a refusal only on a terminal, and only if the terminal is not stopped
+ * (Ctrl-S): otherwise semlock would block in the write, and outlast its -w. */
 static bool is_refusal_shown(const struct request *request)
 {
 	return request->verbose || (report_is_on_terminal() && terminal_takes_bytes(STDERR_FILENO));
@@ -213,7 +214,7 @@ void outcome_failed(struct run_outcome *outcome, const struct request *request,
 }
 
 /* Is NAME a file in this directory, like "$0" in a script that was started by "sh script" and locks
- * itself?  An empty file is taken for a lock. */
+ * itself?  An empty file does not count: it is probably a lock. */
 static bool is_here(const char *name)
 {
 	struct stat file;
@@ -245,7 +246,8 @@ static bool is_assignment(const char *word)
 	return length > 0 && !isdigit((unsigned char)*word) && word[length] == '=';
 }
 
-/* The command was not found: perhaps LOCK was forgotten, or the value of an option. */
+/* The command was not found.  Say so, and guess why: perhaps the user forgot LOCK, or an option's
+ * value. */
 static void say_not_found(const struct request *request, const struct lock *first)
 {
 	const char *name = request->command[0], *rest = request->command[1];

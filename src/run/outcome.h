@@ -14,7 +14,7 @@
 #include "run/start.h"
 
 enum run_end {
-	RUN_GOES_ON, /* or has nothing to report: the caller's descriptor is locked */
+	RUN_GOES_ON, /* or nothing to report: a caller's descriptor stays locked */
 	RUN_BUSY,    /* the lock was not taken in time */
 	RUN_FAILED,  /* semlock itself failed */
 	RUN_ENDED    /* the command has ended, or could not be run */
@@ -26,7 +26,7 @@ struct run_outcome {
 	int failure;           /* RUN_FAILED: the exit status */
 	struct result command; /* RUN_ENDED: how */
 	bool lost;             /* the lock was lost while the command ran */
-	const char *hold_end;  /* why a background hold has ended; NULL: it is none */
+	const char *hold_end;  /* why a background hold has ended; NULL: no such hold */
 	int signal;            /* semlock received this signal, and will die of it; 0: none */
 	pid_t pid;             /* the command's process; 0: it did not run */
 	int slot;              /* SEMLOCK_SLOT; -1: none */
@@ -36,12 +36,13 @@ struct run_outcome {
 /* The name of LOCK in messages; the next call may overwrite it. */
 const char *messages_label(const struct request *request, const struct lock *lock);
 
-/* LOCK is busy for REASON: write the event; print that, and the holder, on a terminal or with
- * --verbose, but never with -q. */
+/* LOCK is busy for REASON: fill OUTCOME and write the event.  On a terminal, or with --verbose, but
+ * never with -q, also print the reason and the holder. */
 void outcome_busy(struct run_outcome *outcome, const struct request *request,
     const struct lock *lock, enum busy_reason reason);
 
-/* semlock fails with ERROR for LOCK (NULL: the first one named): print it, and write the event. */
+/* semlock fails with ERROR for LOCK (NULL: the first one named): fill OUTCOME, print ERROR and
+ * write the event. */
 void outcome_failed(struct run_outcome *outcome, const struct request *request,
     const struct lock *lock, const struct error *error);
 
@@ -52,7 +53,8 @@ void outcome_ended(const struct run_outcome *outcome, const struct request *requ
     const struct lock *first);
 
 /* Was one of the COUNT LOCKS removed while it was held, or replaced by a program that ignores it?
- * Then another command may have run at the same time: print that, and write the event. */
+ * Then another command may have run at the same time: print that the lock was lost, and write the
+ * event. */
 void outcome_if_lost(struct run_outcome *outcome, const struct request *request,
     const struct lock *locks, unsigned count);
 

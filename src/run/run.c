@@ -59,8 +59,9 @@ static bool is_limited(const struct request *request)
 	return request->run_timeout > 0 || request->dies_with_parent;
 }
 
-/* If semlock were killed, the command would go on without the lock, or beyond its limit.  (A lock
- * on the caller's descriptor stays with the caller.) */
+/* Is a subreaper needed?  It is if, without one, the command would go on without the lock, or
+ * beyond its limit, when semlock is killed.  (A lock on the caller's descriptor stays with the
+ * caller.) */
 static bool needs_subreaper(const struct request *request)
 {
 	const bool holds_alone = dies_with_semlock(request) && request->locks[0].name != NULL;
@@ -69,14 +70,14 @@ static bool needs_subreaper(const struct request *request)
 	       !request->become && !request->unlock;
 }
 
-/* In the foreground of a terminal, the command must stay in the group that gets the keyboard's
- * signals. */
+/* Is semlock in the foreground of a terminal?  Then the command must stay in the group that gets
+ * the keyboard's signals. */
 static bool in_foreground(void)
 {
 	return terminal_shows_group(getpgrp());
 }
 
-/* INHERITS_LOCKS, ... */
+/* How the command is started: INHERITS_LOCKS, ... */
 static unsigned policy_of(const struct request *request)
 {
 	unsigned policy = 0;
@@ -185,7 +186,7 @@ static int begin(struct run *run, struct error *error)
 		run->hold.caller = &run->detachment.caller;
 		run->hold.id = run->detachment.id;
 	}
-	/* in the background semlock holds the lock for its parent, the keeper, which watches the
+	/* with --detach, the owner is 0, the parent: that is the keeper, which watches the real
 	 * owner */
 	return hold_for(&run->hold, request->detach ? 0 : request->owner, line_time(request),
 	    error);
@@ -278,8 +279,8 @@ static int prepare_command(struct run *run, struct error *error)
 	return run->request->hold ? run_start_child(run, error) : tell_locks(run, error);
 }
 
-/* The subreaper keeps the helper's input open as well, so that the helper releases the lock only
- * after the subreaper has ended everything. */
+/* Let the holder leave the caller's group.  The subreaper keeps the helper's input open as well, so
+ * that the helper releases the lock only after the subreaper has ended all descendants. */
 static int watch_command(struct run *run, struct error *error)
 {
 	const struct locksmith *helper = run->locks->server.helper;
@@ -374,7 +375,7 @@ static int run_guarded(struct run *run, struct error *error)
 		if (run->child.pid < 0)
 			return -1;
 	}
-	/* before the guard, which tells the helper that the command may run */
+	/* this comes before the guard, which tells the helper that the command may run */
 	if (watch_command(run, error) != 0)
 		return -1;
 	if (guarded && guard_locks(run, error) != 0) {
@@ -426,9 +427,9 @@ void run_command(struct run *run)
 
 /* ---- the locks are released ---- */
 
-/* May semlock leave the release to its own exit, which closes the descriptors before the parent
- * sees it?  That saves a call.  But then semlock must write nothing after the command's end: a slow
- * reader, or a slow user database, would delay the release. */
+/* May semlock leave the release to its own exit?  That saves a call: the kernel closes the
+ * descriptors before the parent sees the exit.  But then semlock must write nothing after the
+ * command's end: a slow reader, or a slow user database, would delay the release. */
 static bool is_released_by_end(const struct run *run)
 {
 	const struct request *request = run->request;
@@ -437,7 +438,7 @@ static bool is_released_by_end(const struct run *run)
 	       !outcome_speaks(&run->outcome, request);
 }
 
-/* Report what is left of LOCK. */
+/* Report what the release of LOCK has left behind. */
 static void say_remains(const struct run *run, const struct lock *lock)
 {
 	const struct request *request = run->request;
@@ -500,7 +501,7 @@ static int unlock(struct lock *lock, struct error *error)
 {
 	if (lock->spec->method->open(lock, error) != 0)
 		return -1;
-	/* a new descriptor is not locked */
+	/* a descriptor opened just now carries no lock */
 	return lock->spec->name == NULL ? lock->spec->method->drop(lock, error) : 0;
 }
 
@@ -518,12 +519,12 @@ void run_unlocked(struct run *run)
 	run_release(run);
 }
 
-/* ---- it ends ---- */
+/* ---- the end ---- */
 
 int run_end(struct run *run)
 {
-	/* after the release: a lock may name the command's PID, which no other process gets before
-	 * this */
+	/* reap the command only after the release: a lock may name its PID, which no other process
+	 * gets while the command is a zombie */
 	command_reap(&run->command);
 	run->outcome.waited = hold_time_waited(&run->time);
 	if (run->log.fd >= 0)

@@ -18,7 +18,7 @@
 enum run_locks {
 	LOCKS_NONE,     /* nothing was taken, and the outcome says why */
 	LOCKS_TAKEN,    /* LOCKS, which run_release() must release */
-	LOCKS_INHERITED /* what this process has inherited (--nested); LOCKS are not taken */
+	LOCKS_INHERITED /* an inherited lock (--nested); LOCKS are not taken */
 };
 
 struct run {
@@ -35,18 +35,19 @@ struct run {
 	struct run_outcome outcome;
 };
 
-/* Fill RUN for REQUEST; both must stay where they are.  Opens the log, watches the parent
- * (--die-with-parent) or the owner (--hold), and forks the holder where REQUEST needs a subreaper:
- * then RUN->subreaper.holder tells the two apart.  Returns 0, or -1 with RUN->outcome filled. */
+/* Fill RUN for REQUEST; both must stay where they are.  Opens the log, and watches the parent
+ * (--die-with-parent) or the owner (--hold).  If REQUEST needs a subreaper, forks the holder, and
+ * returns in both processes: RUN->subreaper.holder tells them apart.  With --detach, likewise:
+ * RUN->detachment.is_front.  Returns 0, or -1 with RUN->outcome filled. */
 int run_begin(struct run *run, const struct request *request);
 
 /* As the subreaper: wait for the holder to end, passing signals to it.  Returns its exit status, or
  * dies as it did. */
 int run_watch(struct run *run);
 
-/* Set the command's environment, and fork its process up to its start barrier, for a lock whose
- * record names that process before the lock is taken.  Returns 0, also if that was done before, or
- * -1 with ERROR filled. */
+/* Set the command's environment, and fork its process, which then waits at its start barrier.  For
+ * a lock that must know that process before the command runs (STEP_NEEDS_CHILD).  Returns 0, also
+ * if the process was forked before, or -1 with ERROR filled. */
 int run_start_child(struct run *run, struct error *error);
 
 /* RUN->locks are taken or inherited: run the command, execute it in this process (-F), or hold the

@@ -28,7 +28,7 @@ extern char **environ;
 
 struct variable {
 	const char *name;  /* with the "=" */
-	const char *value; /* NULL: not set, even if an outer lock has set it */
+	const char *value; /* NULL: remove the variable, which an outer lock may have set */
 };
 
 /* Compare the prefix first: few variables begin with it. */
@@ -94,12 +94,12 @@ int environment_set(const struct lock *lock, const char *label, struct error *er
 	return 0;
 }
 
-/* A service manager sets these to the process that it starts, semlock; but its sockets and its
- * watchdog are meant for the command. */
+/* A service manager sets these to the PID of the process that it starts.  That is semlock, but the
+ * sockets and the watchdog are meant for the command. */
 static const char *const PASSED_ON[] = {"LISTEN_PID=", "WATCHDOG_PID="};
 enum { PASSED_ON_COUNT = sizeof PASSED_ON / sizeof *PASSED_ON };
 
-/* Which of them is ENTRY of environ?  -1: none. */
+/* Which variable of PASSED_ON is ENTRY, from environ?  Returns its index, or -1: none. */
 static int passed_on(const char *entry)
 {
 	for (int i = 0; i < PASSED_ON_COUNT; i++)
@@ -116,8 +116,8 @@ bool command_gets_pids(void)
 	return false;
 }
 
-/* Put the command's PID where SEMLOCK's is.  Runs in the child, which may share the parent's
- * memory: call nothing that takes a lock in libc. */
+/* In these variables, put the command's PID in place of SEMLOCK.  Runs in the child, which may
+ * share the parent's memory: call nothing that takes a lock in libc. */
 static void pass_on_pids(pid_t semlock)
 {
 	static char texts[PASSED_ON_COUNT][32];
@@ -152,8 +152,9 @@ static void note_parent(struct inheritance *given)
 	given->parent_end = pidfd_of(given->parent);
 }
 
-/* If semlock died before prctl(2), the lock is free and the command must not run.  In a new PID
- * namespace (unshare --pid), a child's getppid(2) is 0: ask the pidfd instead. */
+/* Let the kernel kill this child when semlock dies.  If semlock died before prctl(2), the lock is
+ * free and the command must not run.  In a new PID namespace (unshare --pid), a child's getppid(2)
+ * is 0: ask the pidfd instead. */
 static void tie_to_parent(const struct inheritance *given)
 {
 	struct pollfd end = {given->parent_end, POLLIN, 0};
@@ -224,7 +225,7 @@ static int exec_in_child(const struct command *command, const struct inheritance
 		return errno; /* without the group, the limit could not end it */
 	if ((command->policy & LEADS_GROUP) == 0 && command->group > 0 &&
 	    setpgid(0, command->group) != 0)
-		return errno; /* the caller's whole group was killed */
+		return errno; /* the group is gone: all of it was killed */
 	if ((command->policy & DIES_WITH_SEMLOCK) != 0)
 		tie_to_parent(given);
 	if (pass_descriptors(command) != 0)
@@ -235,8 +236,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
 			pass_on_pids(command->semlock);
 		return command_execute(command->argv);
 	}
-	/* There is no exec to close descriptors: close those of the locks here, and the start
-	 * barrier, whose end of file tells semlock that the placeholder runs. */
+	/* The placeholder has no exec that would close descriptors.  Close those of the locks, and
+	 * the start barrier, whose end of file tells semlock that the placeholder runs. */
 	for (unsigned i = 0; i < command->nlocks && (command->policy & INHERITS_LOCKS) == 0; i++)
 		close(command->locks[i].fd);
 	close(command->barrier);
@@ -249,9 +250,9 @@ static int exec_in_child(const struct command *command, const struct inheritance
  * not run before that.  So its process is forked early, and waits for a byte from a socket.  If
  * semlock dies first, or cancels the start, the process reads an end of file. */
 
-/* In the child: wait until semlock lets it run.  Call wakeup_off() first: the command gets the
- * signals as semlock found them, not as the timer changed them.  Returns 0, or the errno of a
- * failed wait. */
+/* In the child: wait until semlock lets the child run.  BEFORE: semlock's mask; *MASK becomes the
+ * command's.  Call wakeup_off() first: the command gets the signals as semlock found them, not as
+ * the timer changed them.  Returns 0, or the errno of a failed wait. */
 static int await_release(const struct command *command, const sigset_t *before, sigset_t *mask)
 {
 	ssize_t got;
@@ -293,7 +294,7 @@ pid_t command_prepare(struct command *command, struct error *error)
 		if (failure == 0)
 			failure = exec_in_child(command, &given);
 		write_without_sigpipe(command->barrier, &failure, sizeof failure);
-		_exit(EXIT_SYSTEM); /* the start failed; this is not the status of a busy lock */
+		_exit(EXIT_SYSTEM); /* not 1, which is the status of a busy lock */
 	}
 	close(ends[1]);
 	sigprocmask(SIG_SETMASK, &before, NULL);

@@ -19,8 +19,8 @@ struct limit {
 
 /* How the command is started. */
 enum {
-	INHERITS_LOCKS = 1,    /* it inherits the locks' descriptors, and so holds them while it
-	                        * lives */
+	INHERITS_LOCKS = 1,    /* it inherits the locks' descriptors, and so holds the locks while
+	                        * it lives */
 	DIES_WITH_SEMLOCK = 2, /* killed when semlock is, because nothing else holds the lock */
 	LEADS_GROUP = 4,       /* has a process group of its own, which is signalled as a whole */
 	NAMED_BY_LOCK = 8      /* a lock names its PID: reap it only after the release */
@@ -29,7 +29,7 @@ enum {
 enum command_state {
 	COMMAND_NEW,
 	COMMAND_AT_BARRIER, /* forked; command_start() lets it run, command_reap() ends it */
-	COMMAND_EXECS,      /* in memory of its own: SIGCHLD brings a failed exec's errno */
+	COMMAND_EXECS,      /* in memory of its own; if its exec fails, SIGCHLD brings errno */
 	COMMAND_RUNS,
 	COMMAND_ENDED, /* command_reap() must still reap it */
 	COMMAND_REAPED
@@ -41,7 +41,7 @@ struct command {
 	struct lock *locks; /* what it runs under */
 	unsigned nlocks;
 	unsigned policy; /* INHERITS_LOCKS, ... */
-	/* the process that the caller started, which LISTEN_PID may name; 0: no variable does */
+	/* the process that the caller started, if LISTEN_PID may name it; else 0 */
 	pid_t semlock;
 	pid_t group; /* the process group that it goes into, unless LEADS_GROUP; 0: it stays */
 	struct limit limit;
@@ -72,8 +72,8 @@ struct result {
  * 0, or -1 with ERROR filled when there is no memory. */
 int environment_set(const struct lock *lock, const char *label, struct error *error);
 
-/* Does environ have a variable that may name semlock, whose command gets its own PID there
- * (LISTEN_PID, WATCHDOG_PID)?  If not, struct command's SEMLOCK is not needed. */
+/* Does environ have LISTEN_PID or WATCHDOG_PID?  They may name semlock, and the command gets its
+ * own PID there.  If not, struct command's SEMLOCK is not needed. */
 bool command_gets_pids(void);
 
 /* Fork COMMAND, and keep it from running until command_start(): a lock's record must name its
@@ -86,8 +86,8 @@ pid_t command_prepare(struct command *command, struct error *error);
  * start barrier; -1 with ERROR filled when no process can be forked. */
 pid_t command_start(struct command *command, struct result *result, struct error *error);
 
-/* Reap COMMAND, unless that was done: it has ended, or it waits at its start barrier and ends
- * there.  Call this after its locks are released. */
+/* Reap COMMAND if it has ended, unless it was reaped before.  If it waits at its start barrier, end
+ * it there, and reap it.  Call this after the locks are released. */
 void command_reap(struct command *command);
 
 /* Execute COMMAND in this process.  Returns only if that fails, with errno set. */

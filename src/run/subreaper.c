@@ -20,9 +20,10 @@
 #include "sys/waiting.h"
 #include "run/subreaper.h"
 
-/* After unshare --pid, the first child is process 1 of its PID namespace, and its death ends all
- * processes there.  The command has to be that child: a holder in its place would not receive
- * signals.  Until there is a first child, the link exists and leads nowhere. */
+/* Will the first child begin a new PID namespace?  After unshare --pid, it is process 1 there, and
+ * its death ends all processes of that namespace.  The command has to be that child: a holder in
+ * its place would not receive signals.  Until there is a first child, the link pid_for_children
+ * exists and leads nowhere. */
 static bool child_begins_namespace(void)
 {
 	static const char children[] = "/proc/self/ns/pid_for_children";
@@ -50,9 +51,9 @@ static bool group_is_watched(void)
 }
 
 /* In the holder: leave the caller's process group.  If no shell watches that group, leave the
- * session too.  With the holder as a parent in the same session, the group would become orphaned
- * only when the command ends, and the kernel would then send it SIGHUP if any process of it is
- * stopped. */
+ * session too.  A holder in the same session, as the command's parent, would keep the group from
+ * being orphaned until the command ends.  At that moment, the kernel would send the group SIGHUP if
+ * any process of it is stopped. */
 static void leave_group(const struct subreaper *subreaper)
 {
 	if (subreaper->watched)
@@ -61,8 +62,8 @@ static void leave_group(const struct subreaper *subreaper)
 		setsid();
 }
 
-/* In the subreaper: start the last watch, then let the holder go on.  Returns 0, or -1 with ERROR
- * filled. */
+/* In the subreaper: start the thread that watches the parent, if one is needed; then let the holder
+ * go on.  Returns 0, or -1 with ERROR filled. */
 static int let_go_on(struct subreaper *subreaper, struct error *error)
 {
 	if (parent_watch_from_afar() != 0)
@@ -90,13 +91,14 @@ int subreaper_start(struct subreaper *subreaper, struct error *error)
 	subreaper->watched = group_is_watched();
 	if (descriptor_socket_pair(subreaper->kept) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pair of sockets");
-	/* Block only SIGCHLD: another signal from the keyboard before the fork would reach the
-	 * subreaper alone, which does not pass it on yet. */
+	/* Block only SIGCHLD.  If another signal were blocked, and came from the keyboard before
+	 * the fork, only the subreaper would get it.  It would not pass the signal on, because the
+	 * keyboard's signals normally reach the holder, too. */
 	sigprocmask(SIG_BLOCK, &only_child, &before);
 	sigaction(SIGCHLD, &wait_for_it, &child);
-	/* A shell may have started jobs and then become semlock (exec).  They are spared: only
-	 * children no older than the holder are the holder's.  Start times are in clock ticks, so
-	 * wait for the next tick. */
+	/* A shell may have started jobs and then become semlock (exec).  Spare these: descendants
+	 * of the holder are not older than the holder.  Start times are in clock ticks, so wait for
+	 * the next tick. */
 	while (elders && nanosleep(&tick, &tick) != 0 && errno == EINTR)
 		;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -134,8 +136,9 @@ pid_t subreaper_or_self(const struct subreaper *subreaper)
 	return subreaper->above != 0 ? subreaper->above : getpid();
 }
 
-/* A descriptor that is sent over a socket and not received stays open as long as the socket is open
- * in either process.  The holder can take it back without the subreaper's help. */
+/* Send FD over the pair of sockets.  A descriptor that is sent and not received stays open as long
+ * as the socket is open in either process.  The holder can take FD back without the subreaper's
+ * help. */
 static int subreaper_keep(struct subreaper *subreaper, int fd)
 {
 	union {
@@ -179,7 +182,8 @@ static int take_back(struct subreaper *subreaper)
 	return fd;
 }
 
-/* PR_SET_PDEATHSIG is SIGCONT: a stopped holder must run to see that the subreaper is gone. */
+/* The subreaper's death brings SIGCONT (PR_SET_PDEATHSIG): a stopped holder must run to see that
+ * the subreaper is gone. */
 int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except, struct error *error)
 {
 	subreaper->spared = except;
@@ -247,8 +251,8 @@ bool subreaper_answers(const struct subreaper *subreaper, const siginfo_t *info)
 	return true;
 }
 
-/* All descendants except those to spare, and COMMAND (0: none), which is a zombie or waited for
- * elsewhere. */
+/* All descendants except those to spare.  COMMAND (0: none) is not reaped: it is a zombie, or its
+ * caller waits for it. */
 static struct pipe_holders descendants(const struct subreaper *subreaper, pid_t command)
 {
 	return (struct pipe_holders){.pipe = -1,
@@ -258,15 +262,16 @@ static struct pipe_holders descendants(const struct subreaper *subreaper, pid_t 
 	    .unreaped = command};
 }
 
-/* Kill ALL until none is left and, unless COMMAND is 0, COMMAND has ended.  A process that may not
- * be signalled is waited for. */
+/* Kill ALL until none is left and, unless COMMAND is 0, COMMAND has ended.  If a process may not be
+ * signalled, wait for its end. */
 static void kill_all(struct pipe_holders *all, pid_t command)
 {
 	struct timespec pause = {0, MILLISECOND};
 	bool left = true, ended;
 
 	while (left) {
-		/* A process that ended during the search may have forked before: search again. */
+		/* Ask before the search whether COMMAND has ended: if it ends during the search, it
+		 * may have forked before, and another search is needed. */
 		ended = command > 0 && !process_child_lives(command);
 		left = pipe_holders_signal(all, SIGKILL) > 0;
 		nap(pause.tv_nsec);
@@ -280,8 +285,8 @@ void subreaper_end_all(struct subreaper *subreaper, pid_t command)
 {
 	struct pipe_holders all;
 
-	/* in the subreaper: take back the helper's pipe, which stays open until this process
-	 * ends */
+	/* in the subreaper: find out which child to spare; the helper's pipe, which comes with
+	 * that, stays open until this process ends */
 	if (subreaper->above == 0)
 		take_back(subreaper);
 	all = descendants(subreaper, command);

@@ -28,7 +28,7 @@ struct supervised {
 	bool resumed;         /* semlock stopped like the command, and was continued */
 	bool has_terminal;    /* semlock has passed the terminal to the command's group */
 	struct deadline next; /* when the limit's next signal is due */
-	/* the command was sent the limit's signal, or a signal to semlock that asks to end */
+	/* the command was sent the limit's signal, or got a signal that asked semlock to end */
 	bool asked_to_end;
 	/* all signals that semlock has received */
 	sigset_t got;
@@ -44,7 +44,7 @@ enum event {
 	EVENT_EXEC_FAILED,
 	EVENT_CHILD,     /* a child may have changed its state */
 	EVENT_CONTINUED, /* SIGCONT to semlock */
-	EVENT_SIGNAL,    /* another one */
+	EVENT_SIGNAL,    /* another signal to semlock */
 	EVENT_TIME       /* the limit's next signal may be due */
 };
 
@@ -60,8 +60,8 @@ static bool is_of_group(int signo, const siginfo_t *info)
 	case SIGWINCH:
 		return info->si_code > 0;
 	case SIGHUP:
-		/* At a hangup, the session leader gets SIGHUP whatever group is in the foreground:
-		 * better send it twice than not at all. */
+		/* At a hangup, the session leader gets SIGHUP whatever group is in the foreground,
+		 * so the command may not have got it: better send it twice than not at all. */
 		return info->si_code > 0 && getsid(0) != getpid();
 	}
 	return false;
@@ -83,7 +83,7 @@ static bool command_has_it(const struct supervised *supervised, int signo, const
 	return is_of_group(signo, info) && group == getpgrp();
 }
 
-/* To the command, or to the process group that it leads. */
+/* Send SIGNO to the command, or to the process group that it leads. */
 static void send_to_command(const struct supervised *supervised, int signo)
 {
 	const bool group = (supervised->command->policy & LEADS_GROUP) != 0;
@@ -93,8 +93,9 @@ static void send_to_command(const struct supervised *supervised, int signo)
 
 /* ---- the terminal, when the command leads a group of its own ----
  *
- * A background job may be brought to the foreground, but the shell knows only semlock's group.
- * When the command uses the terminal, SIGTTIN or SIGTTOU stops it. */
+ * If a background job is brought to the foreground, the shell gives the terminal to semlock's
+ * group, because it knows no other.  When the command uses the terminal, SIGTTIN or SIGTTOU stops
+ * it. */
 
 /* The process group of semlock's caller. */
 static pid_t own_group(const struct supervised *supervised)
@@ -129,17 +130,17 @@ static bool take_terminal_back(struct supervised *supervised)
 	return had && terminal_pass(supervised->pid, own_group(supervised));
 }
 
-/* The kernel sent SIGNO to the command's group alone.  A shell sees a job as stopped, and continues
- * it, only if all its processes are stopped. */
+/* The kernel sent SIGNO to the command's group alone: send it to semlock's group, too.  A shell
+ * sees a job as stopped, and continues it, only if all its processes are stopped. */
 static void stop_job(const struct supervised *supervised, int signo)
 {
 	kill(-own_group(supervised), signo);
 }
 
 /* Stop by SIGNO, unless a SIGCONT has come since the command stopped: a shell that watches another
- * process of the job may continue the whole group before semlock has stopped.  If stop_job() has
- * sent SIGNO to this process, too, that SIGCONT has discarded it.  raise(3) would discard the
- * SIGCONT instead. */
+ * process of the job may continue the whole group before semlock has stopped.  Then do not call
+ * raise(3), which would discard the SIGCONT.  If stop_job() has sent SIGNO to this process, too,
+ * SIGNO is still pending, and stops it now; or the SIGCONT has discarded SIGNO. */
 static void stop_unless_continued(int signo)
 {
 	const sigset_t set = signals_only(signo);
@@ -180,18 +181,20 @@ static void stop_like_it(struct supervised *supervised, int signo)
 		supervised->resumed = signals_wait(&cont, &info, 0) == SIGCONT;
 	} while (supervised->resumed && parent_lost_thread(&info));
 	if (supervised->resumed && parent_ended_by(SIGCONT))
-		raise(SIGCONT); /* for next_event() */
-	/* This subreaper did not stop; its holder, whose group is not orphaned, must not stay
-	 * stopped either. */
+		raise(SIGCONT); /* next_event() is to receive it again */
+	/* If this is a subreaper, and did not stop, its holder, whose group is not orphaned, must
+	 * not stay stopped either. */
 	if (!supervised->resumed && supervised->subreaper->holder > 0)
 		kill(supervised->pid, SIGCONT);
 }
 
 /* Handle all children that have changed state.  Children other than the command belonged to the
  * process that became semlock (exec), or are orphans, which a subreaper or process 1 of a container
- * adopts.  If a lock names the command, it stays a zombie until command_reap(): a program that
- * breaks the locks of dead processes must not find it dead while the lock exists.  (Where waitid(2)
- * is refused, it is reaped at once, and its stops are not followed.) */
+ * adopts.
+ *
+ * If a lock names the command, leave the command a zombie until command_reap(): a program that
+ * breaks the locks of dead processes must find its PID as long as the lock exists.  (Where
+ * waitid(2) is refused, the command is reaped at once, and its stops are not followed.) */
 static void reap_children(struct supervised *supervised)
 {
 	const int flags = (supervised->command->policy & NAMED_BY_LOCK) != 0 ? WNOWAIT : 0;
@@ -211,8 +214,8 @@ static void reap_children(struct supervised *supervised)
 			supervised->result.code = child.si_status;
 			return;
 		}
-		/* Reap what was seen, the end or the stop: a stopped command may have been killed
-		 * since. */
+		/* Consume only what was seen, the end or the stop: a stopped command may have been
+		 * killed since, and the next round must see that. */
 		if (flags != 0)
 			process_wait(P_PID, child.si_pid, &child,
 			    (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG);
@@ -238,9 +241,9 @@ static bool asks_to_end(int signo)
 	return is_ending_signal(signo) && !signals_ignored(signo);
 }
 
-/* The limit is reached: send its signal, then SIGCONT, because a stopped command does not act on
- * that signal; the next time, SIGKILL.  The command is not reaped yet, so that its PID cannot be
- * another process's. */
+/* The limit is reached.  If the command was asked to end before, send SIGKILL.  Otherwise send the
+ * limit's signal, and then SIGCONT, because a stopped command does not act on that signal.  The
+ * command is not reaped yet, so that its PID cannot be another process's. */
 static void enforce_limit(struct supervised *supervised)
 {
 	const struct limit *limit = &supervised->command->limit;
@@ -257,7 +260,8 @@ static void enforce_limit(struct supervised *supervised)
 	supervised->asked_to_end = true;
 }
 
-/* After a signal that asks semlock to end, send SIGKILL after --kill-after, as after the limit. */
+/* A signal has asked semlock to end, and was passed on: as after the limit, send SIGKILL after
+ * --kill-after. */
 static void start_countdown(struct supervised *supervised)
 {
 	if (supervised->asked_to_end || supervised->command->limit.kill_after == 0)
@@ -267,8 +271,8 @@ static void start_countdown(struct supervised *supervised)
 }
 
 /* sigtimedwait(2) is refused (by a sandbox): look every 10 ms.  Ignoring a pending signal for a
- * moment removes it from the queue, which also loses who sent it.  Returns -1 if none is pending;
- * the command may have ended. */
+ * moment removes it from the queue, which also loses who sent it.  Returns the signal; or -1 if
+ * none is pending, but the command may have ended. */
 static int poll_signal(siginfo_t *info)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -295,11 +299,11 @@ static bool is_from_leading_parent(const siginfo_t *info)
 	return info->si_pid == getppid() && info->si_pid == getpgrp();
 }
 
-/* timeout(1) and others signal their child and then its whole process group: semlock gets the
- * signal twice, or once more from a semlock above it.  The command may be in that group as well,
- * and must get the signal from here once.  (A signal that is sent again later is passed on.)  On a
- * busy machine, the sender may lose the processor between its two calls, for instance to
- * semlock. */
+/* Is the signal a repetition, which must not be passed on?  timeout(1) and others signal their
+ * child and then its whole process group: semlock gets the signal twice, or once more from a
+ * semlock above it.  The command may be in that group as well, and must get the signal from semlock
+ * only once.  On a busy machine, the sender may lose the processor between its two calls, for
+ * instance to semlock.  (A signal that is sent again after that is no repetition.) */
 static bool is_repeated(struct supervised *supervised, int signo, const siginfo_t *info)
 {
 	const int64_t same = is_from_leading_parent(info) ? SECOND : SECOND / 10, other = SECOND;
@@ -317,8 +321,8 @@ static bool is_repeated(struct supervised *supervised, int signo, const siginfo_
 	return false;
 }
 
-/* Pass SIGNO from the subreaper on to the holder, unless the holder got it with the group, in which
- * it stays until its command starts. */
+/* Pass SIGNO from the subreaper on to the holder, unless the terminal has sent it to the holder,
+ * too: until its command starts, the holder is in the subreaper's group. */
 static void supervise_relay(const struct supervised *supervised, int signo, const siginfo_t *info)
 {
 	const bool of_group = is_of_group(signo, info);
@@ -456,15 +460,16 @@ struct result supervise(struct command *command, struct subreaper *subreaper)
 				enforce_limit(&supervised);
 		}
 	/* The signal that ended the command may have gone to the whole group, and so to the
-	 * subreaper: a KILL ends the subreaper; any other signal it passes on before it answers. */
+	 * subreaper.  A KILL ends the subreaper.  The subreaper passes any other signal on before
+	 * it answers. */
 	if (supervised.result.how == ENDED_SIGNAL && !subreaper_lives(subreaper))
 		subreaper_end_all(subreaper, command->state == COMMAND_ENDED ? command->pid : 0);
 	if (supervised.failure != 0)
 		return (struct result){.how = ENDED_NOT_RUN, .code = supervised.failure};
 	supervised.result.received =
 	    supervised.result.how == ENDED_SIGNAL && semlock_got_it(&supervised);
-	/* Ctrl-C or Ctrl-\ reached the command's group, which had the terminal, and not
-	 * semlock's */
+	/* Ctrl-C or Ctrl-\ reached only the command's group, which had the terminal: act as if
+	 * semlock had received it, too */
 	if (take_terminal_back(&supervised) && supervised.result.how == ENDED_SIGNAL &&
 	    (supervised.result.code == SIGINT || supervised.result.code == SIGQUIT))
 		supervised.result.received = supervised.result.asked = true;

@@ -27,7 +27,7 @@ enum {
 	MOST_COLUMNS = 1000 /* of a command */
 };
 
-/* The columns of the table but COMMAND, which takes what they leave. */
+/* The columns of the table, except COMMAND, which takes the rest of the line. */
 enum column { RANK, PID, USER, MODE, SINCE, AGE, NCOLUMNS };
 static const struct {
 	const char *title;
@@ -286,7 +286,7 @@ static void print_row(const char *label, const struct owner *owner, size_t turn,
 static const char *state_of(const char *label, const struct owners *found)
 {
 	if (found->holders == 0)
-		/* a server's lock without a known holder: another machine holds it */
+		/* no holder of a server's lock is known here: another machine holds it */
 		return server_method(label) != NULL ? "asked for here" : "free";
 	switch (found->list[0].verdict) {
 	case ALIVE:
@@ -577,7 +577,7 @@ static int show_all(const struct request *request, struct search_terms *terms)
 	return worst;
 }
 
-/* --who 8 looks for a file of that name. */
+/* --who 8 looks for a file called 8, and not at descriptor 8. */
 static void say_if_number(const char *name)
 {
 	if (name[strspn(name, "0123456789")] == '\0' && access(name, F_OK) != 0)

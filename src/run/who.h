@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run/who.h - --who: the owners of locks are printed; nothing is taken. */
+/* run/who.h - --who: prints the owners of locks; takes nothing. */
 #ifndef SEMLOCK_RUN_WHO_H
 #define SEMLOCK_RUN_WHO_H
 

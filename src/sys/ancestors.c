@@ -15,7 +15,7 @@
 struct ancestor {
 	struct process process;
 	char program[NAME_MAX + 1]; /* the last part of its program's path; "": may not be read */
-	char script[NAME_MAX + 1];  /* the same of the script that it interprets; "": none */
+	char script[NAME_MAX + 1];  /* that of the script that it interprets; "": none */
 	bool is_shell;
 };
 
@@ -28,7 +28,8 @@ static void copy_last_part(char name[NAME_MAX + 1], const char *path, size_t len
 	snprintf(name, NAME_MAX + 1, "%.*s", (int)(length - (size_t)(part - path)), part);
 }
 
-/* A program that was replaced while it runs, by an update, say, is "/usr/bin/agent (deleted)". */
+/* Set ANCESTOR's program.  If its file was replaced while it runs, by an update, say, the link
+ * /proc/PID/exe leads to "/usr/bin/agent (deleted)": cut that mark off. */
 static void read_program(struct ancestor *ancestor)
 {
 	static const char mark[] = " (deleted)";
@@ -45,7 +46,8 @@ static void read_program(struct ancestor *ancestor)
 
 enum interpreter { NO_INTERPRETER, SHELL, OTHER_INTERPRETER };
 
-/* PROGRAM may end in a version ("python3.11"), or be a login shell ("-bash"). */
+/* Which kind of interpreter is PROGRAM?  It may end in a version ("python3.11"), or be a login
+ * shell ("-bash"). */
 static enum interpreter interpreter_called(const char *program)
 {
 	static const char others[][sizeof "nodejs"] = {"bun", "deno", "java", "lua", "node",
@@ -64,10 +66,11 @@ static enum interpreter interpreter_called(const char *program)
 	return NO_INTERPRETER;
 }
 
-/* What follows WORD, an option of an interpreter. */
+/* What follows an option of an interpreter. */
 enum follows { FOLLOWS_SCRIPT, FOLLOWS_VALUE, FOLLOWS_CODE };
 
-/* "sh -ec CODE", "bash -eo pipefail SCRIPT", "python3 -u SCRIPT", "perl -ne CODE". */
+/* What follows WORD, an option, in "sh -ec CODE", "bash -eo pipefail SCRIPT", "python3 -u SCRIPT",
+ * "perl -ne CODE". */
 static enum follows what_follows(const char *word, bool is_shell)
 {
 	const char last = word[strlen(word) - 1];
@@ -82,8 +85,8 @@ static enum follows what_follows(const char *word, bool is_shell)
 	return last == 'c' || last == 'e' || last == 'p' ? FOLLOWS_CODE : FOLLOWS_SCRIPT;
 }
 
-/* The script is the first word after the interpreter that is no option; after python's -m it is a
- * module. */
+/* Set ANCESTOR's script: the first word after the interpreter that is no option.  After python's
+ * -m, that word is a module. */
 static void read_script(struct ancestor *ancestor)
 {
 	const struct process *process = &ancestor->process;

@@ -43,8 +43,8 @@ static const char *pass(const char *name)
 	return NULL;
 }
 
-/* Sleep until SIGCONT.  To other processes this looks like an ordinary sleep, as it does for a
- * process in a frozen control group. */
+/* Sleep until SIGCONT.  To other processes this looks like an ordinary sleep, and so does a process
+ * in a frozen control group. */
 static void hang(const char *name)
 {
 	sigset_t before, only_cont;
@@ -72,7 +72,7 @@ void crash_point(const char *name)
 		raise(strncmp(action, "kill", 4) == 0 ? SIGKILL : SIGSTOP);
 }
 
-/* EINTR only once: the caller repeats the call. */
+/* Fail with EINTR only once: the caller repeats the call, and must get on. */
 bool fault_point(const char *name)
 {
 	static bool interrupted;

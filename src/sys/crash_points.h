@@ -2,10 +2,11 @@
 /* sys/crash_points.h - named places between two steps whose order matters, where a test kills,
  * stops or delays semlock; and named calls that a test makes fail.
  *
- * SEMLOCK_CRASH: "lock.taken:kill", "lock.taken:stop", "lock.taken:hang" (sleep until SIGCONT),
- * "lock.taken:wait=100" (ms), "lockdir.tmpfile:fail=95" (an errno), separated by blanks.
- * SEMLOCK_CRASH_LOG: a file, to which semlock appends the name of each place that it passes, and
- * "lock.taken hangs".  A normal build has none of this. */
+ * The variable SEMLOCK_CRASH says what happens at which place.  It is a list, separated by blanks,
+ * of "lock.taken:kill", "lock.taken:stop", "lock.taken:hang" (sleep until SIGCONT),
+ * "lock.taken:wait=100" (ms) or "lockdir.tmpfile:fail=95" (an errno).  SEMLOCK_CRASH_LOG names a
+ * file: semlock appends to it the name of each place that it passes, and "lock.taken hangs" when it
+ * begins to sleep there.  A normal build has none of this. */
 #ifndef SEMLOCK_SYS_CRASH_POINTS_H
 #define SEMLOCK_SYS_CRASH_POINTS_H
 

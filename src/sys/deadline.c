@@ -65,7 +65,7 @@ bool duration_parse(const char *text, int64_t *duration)
 		return false;
 	value = value > CENTURY ? CENTURY : value < -CENTURY ? -CENTURY : value;
 	*duration = (int64_t)(value * (double)SECOND);
-	if (*duration == 0 && value != 0) /* "1e-12" is not 0, which would mean not to wait */
+	if (*duration == 0 && value != 0) /* "1e-12" must not become 0: that means not to wait */
 		*duration = value > 0 ? 1 : -1;
 	return true;
 }

@@ -18,16 +18,16 @@ struct deadline {
 /* CLOCK_MONOTONIC, now. */
 int64_t clock_now(void);
 
-/* CLOCK_BOOTTIME, now: unlike CLOCK_MONOTONIC it goes on during suspend, as leases do. */
+/* CLOCK_BOOTTIME, now: unlike CLOCK_MONOTONIC, it also runs during suspend, as leases do. */
 int64_t clock_boottime(void);
 
 /* CLOCK_REALTIME, now: nanoseconds after 1970. */
 int64_t clock_realtime(void);
 
-/* Read TEXT, seconds with an optional fraction, exponent and suffix ("90", ".5", "1e1", "500ms",
- * "2m", "1h", "1d"), into *DURATION; in any locale, because semlock never calls setlocale(3).
- * Returns false, and leaves *DURATION alone, if TEXT is anything else.  Blanks and a sign may
- * precede it; more than a century becomes a century. */
+/* Parse TEXT into *DURATION: a number of seconds, perhaps with a fraction, exponent and suffix
+ * ("90", ".5", "1e1", "500ms", "2m", "1h", "1d").  Blanks and a sign may precede it.  A duration of
+ * more than a century becomes a century.  Works in any locale, because semlock never calls
+ * setlocale(3).  Returns false, and leaves *DURATION alone, if TEXT is anything else. */
 bool duration_parse(const char *text, int64_t *duration);
 
 /* DURATION from now. */
@@ -44,21 +44,22 @@ int64_t clock_processor(void);
  * run while other processes keep the machine busy. */
 struct effort {
 	int64_t began; /* ns on clock_now()'s clock */
-	/* ns of processor time at some moment after BEGAN; -1: not read yet, because that costs a
-	 * system call */
+	/* this thread's processor time when effort_exceeds() first read it, in ns; -1: not read
+	 * yet, because that costs a system call */
 	int64_t used;
 };
 
 /* The effort that begins now.  Makes no system call where clock_now() needs none. */
 struct effort effort_begins(void);
 
-/* Is it more than LIMIT ns?  It is measured from the first call that comes when LIMIT ns have
- * passed by the clock; that call returns false. */
+/* Has the thread used more than LIMIT ns of processor time?  Until LIMIT ns have passed by the
+ * clock, the answer is no, without a system call.  The first call after that starts the
+ * measurement, and still returns false. */
 bool effort_exceeds(struct effort *effort, int64_t limit);
 
 /* How much a look may cost, if it only informs somebody. */
 struct allowance {
-	int64_t budget; /* ns of processor time; 0: any */
+	int64_t budget; /* ns of processor time; 0: no limit */
 	struct deadline deadline;
 	struct effort effort;
 };
@@ -66,13 +67,13 @@ struct allowance {
 /* The allowance that begins now. */
 struct allowance allowance_begins(int64_t budget, struct deadline deadline);
 
-/* Is the budget spent, or the deadline over? */
+/* Is the budget spent, or has the deadline passed? */
 bool allowance_spent(struct allowance *limit);
 
-/* The time left: 0 when it has passed, INT64_MAX when it never comes. */
+/* The time left, in ns: 0 if DEADLINE has passed, INT64_MAX if it never comes. */
 int64_t deadline_left(const struct deadline *deadline);
 
-/* The same for poll(2): in ms, rounded up; -1 when it never comes. */
+/* The time left for poll(2), in ms, rounded up: -1 if DEADLINE never comes. */
 int deadline_poll_time(const struct deadline *deadline);
 
 #endif

@@ -15,7 +15,7 @@
 #include "sys/file_system.h"
 #include "sys/process.h"
 
-#ifndef SYS_statx /* its number differs by architecture: treat it as missing */
+#ifndef SYS_statx /* older headers; the number depends on the architecture: do without the call */
 #define SYS_statx -1
 #endif
 
@@ -44,7 +44,8 @@ static const struct {
     {0x01021997, FS_NETWORK},                /* 9p */
 };
 
-/* "\040" is a blank; tab, newline and backslash are written the same way. */
+/* In mountinfo, the kernel writes a blank as "\040", and tab, newline and backslash in the same
+ * way. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -60,8 +61,8 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* Copy the next field of LINE into FIELD (SIZE bytes); a longer one is cut, but skipped whole.
- * Returns what follows it, or NULL if there is none. */
+/* Copy the next field of LINE (NULL: none) into FIELD (SIZE bytes), cut to fit.  Returns the rest
+ * of LINE after the whole field, or NULL if there is no field. */
 static const char *next_field(const char *line, char *field, size_t size)
 {
 	size_t length;
@@ -120,8 +121,8 @@ bool file_system_mount(int fd, struct procfs_mount *mount)
 	return found;
 }
 
-/* On 9p, fstatfs(2) returns the type of the server's file system.  The kernel lists 9p in
- * /proc/filesystems before it can mount any. */
+/* May FD's file, which looks local, be on 9p?  There, fstatfs(2) returns the type of the server's
+ * file system.  A kernel that can mount 9p lists it in /proc/filesystems. */
 static bool may_be_9p(int fd)
 {
 	struct procfs_mount mount;
@@ -223,7 +224,8 @@ bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock)
 	return file_system_hides_all_locks(mount);
 }
 
-/* fuseblk is the file system of a disk, which nothing else reaches. */
+/* Type "fuseblk" never hides locks: its files are on a disk, which is reached through this mount
+ * alone. */
 bool file_system_may_hide_locks(const struct procfs_mount *mount)
 {
 	static const char handing_on[][sizeof "fuse.glusterfs"] = {"fuse.glusterfs",

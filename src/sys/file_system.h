@@ -8,9 +8,10 @@
 
 enum file_system {
 	FS_LOCAL,   /* no other kernel uses it */
-	FS_NFS,     /* on a server.  There flock(2) of a file locks all its bytes, like fcntl(2); of
-	         * a directory, it locks for this kernel alone */
-	FS_NETWORK, /* the same on another network file system: CIFS, 9p */
+	FS_NFS,     /* on an NFS server, where flock(2) of a file locks all its bytes, as fcntl(2)
+	             * does; flock(2) of a directory only works among the processes of this
+	             * kernel */
+	FS_NETWORK, /* like FS_NFS, on another network file system: CIFS, 9p */
 	FS_SHARED   /* other kernels may use it: FUSE, and any unknown type */
 };
 
@@ -18,8 +19,8 @@ enum file_system {
  * not say. */
 enum file_system file_system_of(int fd);
 
-/* Is FD's file on NFS?  Not needed for a file whose device has a major number: that is on a
- * disk. */
+/* Is FD's file on NFS?  If the file's device has a major number other than 0, the file is on a
+ * disk, and this need not be called. */
 bool file_system_nfs(int fd);
 
 struct procfs_mount {
@@ -37,9 +38,9 @@ bool procfs_mount_line(const char *line, struct procfs_mount *mount);
 /* Find the mount of FD's file.  Returns false if /proc does not have it. */
 bool file_system_mount(int fd, struct procfs_mount *mount);
 
-/* By MOUNT's type and options, do other machines use its files without seeing this kernel's flocks
- * (IS_FLOCK), or its record locks?  The second function: is that so for its type, whatever the
- * options? */
+/* Do other machines use MOUNT's files without seeing the locks that this kernel grants on them: its
+ * flocks if IS_FLOCK, else its record locks?  The first function judges by MOUNT's type and
+ * options.  The second one returns true for a type that hides all locks, whatever its options. */
 bool file_system_hides_locks(const struct procfs_mount *mount, bool is_flock);
 bool file_system_hides_all_locks(const struct procfs_mount *mount);
 
@@ -47,13 +48,13 @@ bool file_system_hides_all_locks(const struct procfs_mount *mount);
  * the file system below?  (bindfs does so: its locks are seen on that mount only.) */
 bool file_system_may_hide_locks(const struct procfs_mount *mount);
 
-/* The device number that /proc/locks uses for FD's file, for which fstat(2) returns DEVICE.  The
- * two differ on btrfs and overlay. */
+/* Set *MAJOR_NUMBER and *MINOR_NUMBER to the device that /proc/locks shows for FD's file.  On btrfs
+ * and overlay that is not DEVICE, which fstat(2) returns for FD. */
 void file_system_device(int fd, dev_t device, unsigned *major_number, unsigned *minor_number);
 
-/* Make the server, if there is one, refresh what fstat(2) and similar calls return for NAME in
- * DIRECTORY, or for DIRECTORY if NAME is empty.  Returns 0, or -1 with errno set: ENOSYS before
- * Linux 4.11. */
+/* Refresh what fstat(2) and similar calls return for NAME in DIRECTORY, or for DIRECTORY if NAME is
+ * empty: on a network file system, the kernel asks the server instead of its cache.  Returns 0, or
+ * -1 with errno set: ENOSYS before Linux 4.11. */
 int file_system_ask(int directory, const char *name);
 
 #endif

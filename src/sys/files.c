@@ -16,8 +16,8 @@
 #define SYS_close_range 436
 #endif
 
-/* make(1) 4.3 takes descriptors 3 and 4, which MAKEFLAGS names, for its jobserver, whatever is open
- * there, and writes to them. */
+/* If MAKEFLAGS names descriptors 3 and 4, make(1) 4.3 takes them for its jobserver's pipe, and
+ * writes to them, whatever is open there. */
 static int lowest_of_ours(void)
 {
 	const int above_jobserver = 10;
@@ -34,7 +34,7 @@ int descriptor_above_standard(int fd)
 		return fd;
 	higher = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
 	if (higher < 0 && fd > STDERR_FILENO)
-		return fd; /* RLIMIT_NOFILE is that low */
+		return fd; /* RLIMIT_NOFILE allows no higher one */
 	errnum = errno;
 	close(fd);
 	errno = errnum;

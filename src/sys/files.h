@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sys/files.h - files and descriptors that the program opens for itself: the numbers of their
- * descriptors, which file they are, and calls repeated while a signal interrupts them (NFS, FUSE).
- * An interrupted call may have taken effect: then the next one fails with EEXIST or ENOENT, which
- * the caller must expect. */
+/* sys/files.h - files and descriptors that semlock opens for itself.  Its descriptors get numbers
+ * that the command does not use, files are compared by device and inode, and calls that a signal
+ * interrupts (on NFS and FUSE) are repeated.  An interrupted call may have taken effect: then the
+ * repeated call fails with EEXIST or ENOENT, which the caller must expect. */
 #ifndef SEMLOCK_SYS_FILES_H
 #define SEMLOCK_SYS_FILES_H
 
@@ -14,26 +14,28 @@
 #include <sys/types.h>
 
 /* Move FD, just opened, above standard error.  Otherwise, if the caller has closed 0, 1 or 2, a
- * file opened here would become the command's standard input or output.  Where MAKEFLAGS is set,
- * move it above 9: the command may be a make(1), which takes descriptors 3 and 4 for its
- * jobserver.  Returns the new descriptor, closed at exec, or -1 with errno set; then FD is closed.
- * -1, from a failed open(2), stays -1, and errno is kept. */
+ * file opened here would become the command's standard input or output.  If MAKEFLAGS is set, move
+ * FD above 9: the command may be a make(1), which takes descriptors 3 and 4 for its jobserver.
+ * Returns the new descriptor, closed at exec; or -1 with errno set, and FD is closed.  If FD is -1,
+ * from a failed open(2), returns -1 and keeps errno. */
 int descriptor_above_standard(int fd);
 
-/* A pipe, both ends as above.  Returns 0, or -1 with errno set; then neither is open. */
+/* Make a pipe, and move both ends as descriptor_above_standard() does.  Returns 0, or -1 with errno
+ * set; then neither end is open. */
 int descriptor_pipe(int ends[2]);
 
 /* The same for two connected stream sockets. */
 int descriptor_socket_pair(int ends[2]);
 
-/* Close all descriptors above standard error, in a process that outlives its parent: otherwise a
- * reader of one of the caller's pipes would wait for it. */
+/* Close all descriptors above standard error.  A process that may outlive semlock calls this:
+ * otherwise a program that reads one of the caller's pipes would wait for that process to end. */
 void descriptor_close_others(void);
 
-/* pwrite(2) that fails with EFBIG, without SIGXFSZ, for a file above its size limit (ulimit -f). */
+/* pwrite(2), except that a write beyond the limit on file sizes (ulimit -f) does not raise SIGXFSZ:
+ * it only fails with EFBIG. */
 ssize_t descriptor_write(int fd, const void *bytes, size_t size, off_t offset);
 
-/* A file, whatever its name is. */
+/* What identifies a file, whatever its name is. */
 struct identity {
 	dev_t device;
 	ino_t inode; /* 0: none */
@@ -59,7 +61,8 @@ const char *path_directory(const char *path, char space[PATH_MAX]);
  * failed. */
 const char *path_absolute(const char *path, char space[PATH_MAX]);
 
-/* RESULT becomes the result of CALL: -1, with errno set, if it fails. */
+/* Make CALL, again as long as a signal interrupts it, and put its result into RESULT: -1, with
+ * errno set, if it fails. */
 #define UNINTERRUPTED(result, call) \
 	do \
 		(result) = (call); \
@@ -68,8 +71,8 @@ const char *path_absolute(const char *path, char space[PATH_MAX]);
 int call_open(int directory, const char *name, int flags, mode_t mode);
 int call_unlink(int directory, const char *name, int flags);
 
-/* flock(2) with LOCK_EX and LOCK_NB.  Not for a flock(2) that sleeps: that must return when a
- * signal comes. */
+/* flock(2) with LOCK_EX and LOCK_NB, repeated while a signal interrupts it.  (A flock(2) that
+ * sleeps must not be repeated: a signal has to end it.) */
 int call_try_flock(int fd);
 
 /* Rename FROM to TO; fails with EEXIST if TO exists, and with EINVAL or ENOSYS if the file system

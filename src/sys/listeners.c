@@ -10,7 +10,7 @@
 
 #include "sys/listeners.h"
 
-/* ---- ask the kernel: sock_diag(7); its <linux/unix_diag.h> is not everywhere ---- */
+/* ---- ask the kernel, by sock_diag(7); <linux/unix_diag.h> is not installed everywhere ---- */
 
 enum {
 	NETLINK_DIAG = 4,
@@ -37,8 +37,8 @@ struct question {
 	uint32_t states, inode, show, cookie[2];
 };
 
-/* It is followed by parts; each begins with its length and type, and is padded to a multiple of
- * four. */
+/* Parts follow the answer.  Each begins with its length and type, and is padded to a multiple of
+ * four bytes. */
 struct answer {
 	struct message message;
 	uint8_t family, type, state, unused;
@@ -56,8 +56,8 @@ static size_t aligned(size_t length)
 	return (length + 3) & ~(size_t)3;
 }
 
-/* Look for an abstract name, and the user, in the SIZE bytes of PARTS.  Returns false if there is
- * no such name. */
+/* Find an abstract name, and the user, in PARTS (SIZE bytes).  Returns false if there is no
+ * abstract name. */
 static bool read_parts(const char *parts, size_t size, char name[NAME_SIZE], uid_t *user)
 {
 	struct part part;
@@ -87,10 +87,10 @@ static bool read_parts(const char *parts, size_t size, char name[NAME_SIZE], uid
 	return named;
 }
 
-/* What a piece of the answer means for the rest. */
+/* How far the kernel's answer is after a piece of it. */
 enum progress { GOES_ON, IS_WHOLE, REFUSED };
 
-/* Handle a piece of the answer, SIZE bytes. */
+/* Call SEE for each socket in a piece of the kernel's answer, SIZE bytes. */
 static enum progress see_piece(const char *piece, size_t size,
     bool (*see)(const char *name, uid_t user, void *context), void *context)
 {
@@ -113,7 +113,8 @@ static enum progress see_piece(const char *piece, size_t size,
 	return GOES_ON;
 }
 
-/* Returns false if the kernel does not answer, or a sandbox forbids the question. */
+/* Ask the kernel by sock_diag(7).  Returns false if it does not answer, or a sandbox forbids the
+ * question. */
 static bool each_by_diag(bool (*see)(const char *name, uid_t user, void *context), void *context)
 {
 	const struct question question = {
@@ -131,7 +132,7 @@ static bool each_by_diag(bool (*see)(const char *name, uid_t user, void *context
 		return false;
 	if (send(kernel, &question, sizeof question, 0) == (ssize_t)sizeof question)
 		progress = GOES_ON;
-	while (progress == GOES_ON) { /* recv(2) itself has the kernel prepare each piece */
+	while (progress == GOES_ON) { /* recv(2) itself prepares each piece: no need to wait */
 		got = recv(kernel, piece, sizeof piece, MSG_DONTWAIT);
 		progress = got > 0 ? see_piece(piece, (size_t)got, see, context) : REFUSED;
 	}
@@ -139,9 +140,9 @@ static bool each_by_diag(bool (*see)(const char *name, uid_t user, void *context
 	return progress == IS_WHOLE;
 }
 
-/* ---- /proc/net/unix lists every socket, perhaps thousands ---- */
+/* ---- else read /proc/net/unix, which lists every socket, perhaps thousands ---- */
 
-/* "Num RefCount Protocol Flags Type St Inode @NAME" */
+/* A line: "Num RefCount Protocol Flags Type St Inode @NAME". */
 static void each_by_procfs(bool (*see)(const char *name, uid_t user, void *context), void *context)
 {
 	FILE *sockets = fopen("/proc/net/unix", "re");
@@ -151,7 +152,7 @@ static void each_by_procfs(bool (*see)(const char *name, uid_t user, void *conte
 
 	while (goes_on && fgets(line, sizeof line, sockets) != NULL)
 		if (sscanf(line, "%*s %*s %*s %x %*s %*s %*s @%108s", &flags, name) == 2 &&
-		    flags == 0x10000) /* the others are connections, which have the same name */
+		    flags == 0x10000) /* it listens; its connections have the same name */
 			goes_on = see(name, (uid_t)-1, context);
 	if (sockets != NULL)
 		fclose(sockets);

@@ -15,7 +15,7 @@ enum { ROOM = 72 * alignof(max_align_t) };
 void *memory_lasting(size_t size)
 {
 	static alignas(max_align_t) char room[ROOM];
-	static void **allocated; /* the last one; a leak detector follows the list from here */
+	static void **allocated; /* the last block; a leak detector follows the list from here */
 	static size_t used;
 	void *memory = room + used;
 	void **block;

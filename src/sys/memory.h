@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* SIZE zeroed bytes that last as long as the process, for the few small things that every start
- * needs.  NULL: no memory. */
+/* Allocate SIZE zeroed bytes that last as long as the process, for the few small things that every
+ * start needs.  Returns NULL if there is no memory. */
 void *memory_lasting(size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* /proc/locks:   "7: FLOCK  ADVISORY  WRITE 4711 fe:00:262402 0 EOF", and for each that waits
- *                for it "7: -> FLOCK  ADVISORY  WRITE 4712 fe:00:262402 0 EOF"
+/* /proc/locks:   "7: FLOCK  ADVISORY  WRITE 4711 fe:00:262402 0 EOF", and for each process
+ *                that waits for it "7: -> FLOCK  ADVISORY  WRITE 4712 fe:00:262402 0 EOF"
  * fdinfo/N:      "lock:\t1: OFDLCK ADVISORY  READ  -1 fe:00:262402 0 9" */
 #include <config.h>
 
@@ -24,7 +24,7 @@
 #include "sys/open_fds.h"
 #include "sys/process.h"
 
-#ifndef SYS_statx /* its number differs by architecture: treat it as missing */
+#ifndef SYS_statx /* older headers; the number depends on the architecture: do without the call */
 #define SYS_statx -1
 #endif
 
@@ -88,7 +88,7 @@ static void append_fd(struct open_fds *open_fds, const struct open_fd *open_fd)
 {
 	struct open_fd *list = open_fds->list;
 
-	/* the list is full at each power of two */
+	/* the list is full whenever COUNT is 0 or a power of two */
 	if ((open_fds->count & (open_fds->count - 1)) == 0)
 		list =
 		    realloc(list, (open_fds->count == 0 ? 1 : 2 * open_fds->count) * sizeof *list);
@@ -128,8 +128,8 @@ bool open_fds_identify(int directory, const char *name, int flags, struct identi
 	return true;
 }
 
-/* Add the locks that OPEN_FD's descriptor carries, or OPEN_FD alone if it carries none.  By now the
- * process may have ended, or the number may be another file's. */
+/* Add the locks that OPEN_FD's descriptor carries, or OPEN_FD alone if it carries none.  If the
+ * process has ended by now, or its descriptor is another file's, add nothing. */
 static void add_locks(struct open_fds *open_fds, struct open_fd open_fd)
 {
 	char name[64], path[64], *line = NULL;
@@ -218,9 +218,9 @@ bool open_fds_see(pid_t pid, void *context)
 	return open_fds->seen < SEEN_CUT;
 }
 
-/* Reuse a walk for four times as long as it took: repeated searches spend a fifth of their time
- * walking, and soon see what a walk missed.  A walk in pieces does not expire: its caller drops
- * it. */
+/* Return for how many ns a walk that TOOK so long may be reused: four times as long.  So repeated
+ * searches spend a fifth of their time walking, and soon see what a walk missed.  A walk in pieces
+ * does not expire: its caller drops it. */
 static int64_t lasts(const struct fd_walk *walk, int64_t took)
 {
 	enum { LASTS = 4 }; /* how many times as long as it took */
@@ -300,9 +300,9 @@ void open_fds_forget(struct open_fds *open_fds)
 	*open_fds = (struct open_fds){0};
 }
 
-/* select(2) ignores numbers beyond the end of the process's table of descriptors, but fails for a
- * number in it that is not open.  FD is not open.  (poll(2) would ask a FUSE server, which may
- * hang.) */
+/* Is FD, which is not open, beyond the end of this process's table of descriptors?  select(2)
+ * ignores such a number, but fails for a number within the table that is not open.  (To poll(2) all
+ * numbers at once would ask the servers of FUSE files, which may hang.) */
 static bool is_behind_table(int fd)
 {
 	struct timeval no_time = {0, 0};
@@ -318,7 +318,7 @@ static bool is_behind_table(int fd)
 
 bool open_fds_may_inherit(const struct identity *file, const int own[2])
 {
-	enum { STEP = 64 }; /* the size of a small table */
+	enum { STEP = 64 }; /* the kernel's smallest table, on 64-bit systems */
 	struct identity one;
 
 	for (int fd = 0; fd < FD_SETSIZE; fd++) {
@@ -336,7 +336,7 @@ int open_fds_same_description(pid_t p, int a, pid_t q, int b)
 {
 	if (p == q && a == b)
 		return 1;
-	const int kcmp_file = 0; /* <linux/kcmp.h> is not everywhere */
+	const int kcmp_file = 0; /* KCMP_FILE: <linux/kcmp.h> is not installed everywhere */
 	long order = syscall(SYS_kcmp, p, q, kcmp_file, (unsigned long)a, (unsigned long)b);
 
 	return order < 0 ? -1 : order == 0;
@@ -348,7 +348,7 @@ enum { MOST_PIDS = 1 << 17 };
 
 struct holder_search {
 	struct pipe_holders *holders;
-	char pipe[64]; /* the target of its links in /proc/PID/fd; "": no pipe */
+	char pipe[64]; /* the target of a link to it in /proc/PID/fd; "": no pipe */
 	pid_t *pids;   /* all processes */
 	size_t count;
 };
@@ -387,8 +387,9 @@ static bool is_holder(const struct holder_search *search, pid_t pid)
 	return true;
 }
 
-/* Open the pidfd before examining the process: then the signal reaches the process that was
- * examined.  An old kernel (ENOSYS), a container's filter (EPERM) or a limit may refuse it. */
+/* Open the pidfd before examining the process, so that the signal can reach only the process that
+ * was examined.  If pidfd_open(2) is refused, by an old kernel (ENOSYS), a container's filter
+ * (EPERM) or a limit, use kill(2). */
 static bool signal_holder(const struct holder_search *search, pid_t pid, int signo)
 {
 	int fd = pidfd_of(pid);
@@ -419,7 +420,7 @@ static bool note_pid(pid_t pid, void *context)
 	return search->count < MOST_PIDS;
 }
 
-/* The last PID that the kernel has given; 0: unknown. */
+/* The PID that the kernel gave out last; 0: unknown. */
 static pid_t youngest_pid(void)
 {
 	char text[128], *last;
@@ -443,14 +444,15 @@ size_t pipe_holders_signal(struct pipe_holders *holders, int signo)
 		return 0;
 	}
 	snprintf(self, sizeof self, "/proc/self/fd/%d", holders->pipe);
-	/* only an anonymous pipe is the lock's own; any process may have a terminal or a file
-	 * open */
+	/* only an anonymous pipe belongs to the lock; a terminal or a file may be open in any
+	 * process */
 	if (readlink(self, search.pipe, sizeof search.pipe - 1) <= 0 ||
 	    strncmp(search.pipe, "pipe:[", 6) != 0)
 		search.pipe[0] = '\0';
 	process_each(note_pid, &search);
-	/* Youngest first: otherwise a process that forks and ends is gone when its turn comes.
-	 * PIDs above the last one given are from before the numbers wrapped around. */
+	/* Signal the youngest first: if each process of a chain forks the next one and ends, the
+	 * oldest would always be gone when its turn comes.  A PID above the one given out last is
+	 * older: it is from before the numbers wrapped around. */
 	youngest = youngest_pid();
 	while (young < search.count && search.pids[young] <= youngest)
 		young++;

@@ -22,40 +22,42 @@ enum { KIND_FLOCK = 1, KIND_OFD = 2, KIND_POSIX = 4 };
 
 struct procfs_lock {
 	unsigned kind;
-	bool waiting; /* "->" */
+	bool waiting; /* "->": the process waits for the lock */
 	bool exclusive;
-	long pid; /* the taker; -1: unknown (KIND_OFD); 0: in another PID namespace, or ended */
+	long pid; /* who took it; -1: unknown (KIND_OFD); 0: in another PID namespace, or ended */
 	unsigned major, minor;
 	unsigned long long inode;
 	long long first, last; /* LLONG_MAX: to the end of the file */
 };
 
-/* The kernel returns whole lines of less than 256 bytes: a read of less than PROCFS_PAGE_FILLED
- * bytes got everything. */
+/* A read of /proc/locks returns whole lines, each shorter than 256 bytes, and at most PROCFS_PAGE
+ * bytes.  So a read of less than PROCFS_PAGE_FILLED bytes has reached the end: another line would
+ * have fitted. */
 enum { PROCFS_PAGE = 4096, PROCFS_PAGE_FILLED = PROCFS_PAGE - 256 };
 
-/* Open /proc/locks, buffered by PAGE, which must last until it is closed and holds what the kernel
- * returns in one read.  Each read stops all file locking on this machine, and between two reads the
- * list may change: read it only for what fdinfo does not show.  NULL with errno set: it cannot be
- * read. */
+/* Open /proc/locks.  PAGE becomes the stream's buffer, with room for what the kernel returns in one
+ * read; it must last until the stream is closed.  Read the list only for what fdinfo does not show:
+ * each read stops all file locking on this machine, and the list may change between two reads.
+ * Returns NULL with errno set if the list cannot be read. */
 FILE *procfs_locks(char page[PROCFS_PAGE]);
 
 /* Parse LINE of /proc/locks, or of /proc/PID/fdinfo/N with "lock:" before it.  Returns false for
  * anything else, such as a lease. */
 bool procfs_lock_line(const char *line, struct procfs_lock *lock);
 
-/* Are EARLIER and LATER, both of one file, the same lock?  LATER's taker may have ended since. */
+/* Do EARLIER and LATER, which were read one after the other for one file, show the same lock?  In
+ * between, the process that took the lock may have ended: then LATER has PID 0. */
 bool procfs_same_lock(const struct procfs_lock *earlier, const struct procfs_lock *later);
 
 /* Fill FILE for NAME in DIRECTORY, without waiting for a network file system whose server does not
  * answer.  FLAGS: 0, or AT_SYMLINK_NOFOLLOW.  Returns false if it does not exist. */
 bool open_fds_identify(int directory, const char *name, int flags, struct identity *file);
 
-/* A descriptor on one of the files, and one lock that it carries; a descriptor with two locks
- * appears twice. */
+/* A descriptor for one of the files that are searched for, and one lock that it carries.  A
+ * descriptor with two locks appears twice. */
 struct open_fd {
 	pid_t pid;
-	pid_t thread; /* by which /proc shows it: process_thread_with_files() */
+	pid_t thread; /* whose directory in /proc shows FD: process_thread_with_files() */
 	int fd;
 	struct identity identity;
 	unsigned file; /* which of the files, from 0 */
@@ -83,24 +85,25 @@ struct open_fds {
 	enum seen seen;
 };
 
-/* A walk over all processes that several searches share; each search reads anew what its files have
- * locked.  All zero: it has not begun. */
+/* A walk over the descriptors of all processes, which several searches share.  Each search reads
+ * anew which locks its own files carry.  All zero: the walk has not begun. */
 struct fd_walk {
-	int64_t piece; /* ns by the clock that a piece of it may take; 0: no pieces */
+	int64_t piece; /* pause the walk after this many ns by the clock; 0: never */
 	DIR *proc;     /* where to continue; NULL: not begun, or complete */
 	bool whole;
-	int64_t until; /* when it is too old, on clock_now()'s clock */
+	int64_t until; /* when its result is too old, on clock_now()'s clock */
 	struct open_fds all;
 };
 
-/* Continue WALK by one piece of it, of at least one process.  Returns whether it is complete. */
+/* Continue WALK by one piece, of at least one process.  Returns whether WALK is complete. */
 bool fd_walk_go_on(struct fd_walk *walk);
 
-/* Forget what WALK has found: the next search walks again.  NULL: does nothing. */
+/* Forget what WALK has found, so that the next search walks again.  Does nothing if WALK is
+ * NULL. */
 void fd_walk_drop(struct fd_walk *walk);
 
-/* Add the descriptors of all processes, as WALK has found them, or finds them now.  NULL: walk for
- * this search alone. */
+/* Add to OPEN_FDS the descriptors that any process has for its files, as WALK has found them, or
+ * finds them now.  If WALK is NULL, walk for this search alone. */
 void open_fds_find(struct open_fds *open_fds, struct fd_walk *walk);
 
 /* Read anew what the descriptors in OPEN_FDS have locked, and drop those that are closed by now. */
@@ -117,7 +120,8 @@ bool open_fds_see(pid_t pid, void *context);
 void open_fds_forget(struct open_fds *open_fds);
 
 /* May this process have inherited a descriptor for FILE, other than the two of OWN (-1: none)?
- * Does not read /proc; so also true if the process has room for a thousand descriptors. */
+ * Does not read /proc, but tries each number up to about a thousand.  If the process's table of
+ * descriptors is larger than that, returns true. */
 bool open_fds_may_inherit(const struct identity *file, const int own[2]);
 
 /* Do descriptor A of process P and B of Q share one open file description?  1: yes; 0: no; -1: the
@@ -129,19 +133,20 @@ int open_fds_same_description(pid_t p, int a, pid_t q, int b);
 
 struct pipe_holders {
 	int pipe;       /* a descriptor of the pipe; -1: no pipe */
-	pid_t ancestor; /* the descendants of this process; 0: none */
-	/* only through its children that started at this time or later: process_stat()'s ticks */
+	pid_t ancestor; /* find its descendants too; 0: none */
+	/* only those that descend from it through a child that started at this time or later, in
+	 * process_stat()'s ticks */
 	unsigned long long since;
-	pid_t except; /* never this process, nor its descendants; 0: no exception */
-	/* leave this child a zombie, and reap all others; 0: reap none, the caller does
-	 * (pipe_holders_reap()) */
+	pid_t except; /* never this process or its descendants; 0: no exception */
+	/* reap all children that have ended, except this one, which stays a zombie.  0: reap none;
+	 * the caller calls pipe_holders_reap() */
 	pid_t unreaped;
 	pid_t refused; /* set to a process that this one may not signal */
 };
 
-/* Send SIGNO to all holders but this process; 0: only count them.  Returns how many are alive or
- * were reaped.  A process forked during the search may be missed: repeat the call until none is
- * left and none was reaped. */
+/* Send SIGNO to the processes that HOLDERS describes, except this one; 0: only count them.  Returns
+ * how many are alive or were reaped; 0 also if /proc does not show this PID namespace.  A process
+ * that is forked during the search may be missed: repeat the call until it returns 0. */
 size_t pipe_holders_signal(struct pipe_holders *holders, int signo);
 
 /* Reap all children that have ended.  Returns whether there was one. */

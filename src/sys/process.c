@@ -83,10 +83,10 @@ bool procfs_ended(char state)
 #define FIRST_PIDNS 0xEFFFFFFC
 #define FIRST_TIMENS 0xEFFFFFFA
 
-/* In a time namespace, the kernel adds this many ns to the time since boot and to the start of a
- * process.  A lock's record contains such a start, and is read in other namespaces, too: so
- * subtract the offset.  Each thread reads it for itself: if threads shared it, one could see 0
- * while another still reads it, and take a living holder for dead. */
+/* Return how many ns the kernel adds, in this time namespace, to the time since boot and to the
+ * start of a process.  Callers subtract them, because a lock's record contains such a start, and is
+ * read in other namespaces, too.  Each thread keeps an offset of its own: if threads shared one, a
+ * thread could see KNOWN before OFFSET is set, and take a living holder for dead. */
 static int64_t boottime_offset(void)
 {
 	static _Thread_local int64_t offset;
@@ -144,7 +144,8 @@ bool process_stopped_or_traced(pid_t pid)
 	return process_stat(pid, &seen) && (seen.state == 'T' || seen.state == 't');
 }
 
-/* TEXT is /proc/PID/status.  The kernel writes a newline in the program's name as "\\n". */
+/* Read the users from TEXT, which is /proc/PID/status.  The program's name cannot fake a line
+ * there: the kernel writes a newline in it as a backslash and an "n". */
 static void read_users(const char *text, struct process *process)
 {
 	const char *line = strstr(text, "\nUid:");
@@ -220,7 +221,8 @@ static bool is_younger_child(pid_t pid, void *context)
 	return true;
 }
 
-/* Of the threads that have ended, /proc shows only the first. */
+/* Any directory but PID's own will do: when a thread has ended, it is gone from /proc/PID/task,
+ * unless it is the first one. */
 pid_t process_thread_with_files(pid_t pid, enum fds_shown shown)
 {
 	struct stat threads;
@@ -231,7 +233,7 @@ pid_t process_thread_with_files(pid_t pid, enum fds_shown shown)
 	if (shown == FDS_SOME)
 		return pid;
 	snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
-	/* its links: two, and one for each thread */
+	/* a directory has two links, and this one has another for each thread */
 	if (stat(path, &threads) != 0 || threads.st_nlink <= 3 ||
 	    (shown == FDS_REFUSED && threads.st_uid != geteuid()))
 		return pid;
@@ -267,7 +269,8 @@ pid_t process_youngest_child(pid_t pid)
 	return search.found;
 }
 
-/* "NSpid:" lists its PID in each namespace, from /proc's downwards. */
+/* In /proc/PID/status, "NSpid:" lists the process's PID in each namespace, from that of /proc
+ * downwards. */
 bool process_is_below(pid_t pid)
 {
 	char path[40], status[4096], *numbers;
@@ -290,7 +293,7 @@ bool process_sees_all(void)
 	return stat("/proc/self/ns/pid", &ours) == 0 && ours.st_ino == FIRST_PIDNS;
 }
 
-/* Not cached: after a fork, this may be another namespace. */
+/* The answer is not cached: a child may be in another PID namespace. */
 bool process_numbers_ours(void)
 {
 	char self[24];
@@ -319,8 +322,8 @@ int64_t process_start(unsigned long long started)
 	int64_t up, now, age;
 	int tries = 0;
 
-	/* Read both clocks at one moment: if the process lost the CPU between the two calls, ask
-	 * again.  Otherwise two runs could report starts a second apart. */
+	/* Read both clocks at one moment: if the process lost the CPU between the two calls, read
+	 * them again.  Otherwise two looks at one process could report starts a second apart. */
 	do {
 		up = clock_boottime();
 		now = clock_realtime();
@@ -339,8 +342,8 @@ bool process_is_shell(const char *name)
 	return false;
 }
 
-/* If COMMAND, LENGTH bytes, is "sh -c STRING", with the shell's name at START, return where STRING
- * begins; "-ec" and "-lc" count, too.  0: it is something else. */
+/* If COMMAND (LENGTH bytes) is "sh -c STRING", with the shell's name at START, return where STRING
+ * begins; "-ec" and "-lc" count, too.  Returns 0 if COMMAND is something else. */
 static size_t shell_string(const char *command, size_t length, size_t start)
 {
 	const size_t option = start + strnlen(command + start, length - start) + 1;
@@ -462,7 +465,7 @@ bool process_child_lives(pid_t child)
 	int got;
 
 	UNINTERRUPTED(got, waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT));
-	if (got < 0 && errno != ECHILD) /* refused */
+	if (got < 0 && errno != ECHILD) /* waitid(2) is refused */
 		return process_lives(child);
 	return got == 0 && ended.si_pid == 0;
 }

@@ -21,7 +21,8 @@ struct procfs_stat {
  * contain anything, even ") R 1 ". */
 bool procfs_stat(const char *text, struct procfs_stat *seen);
 
-/* Has a process in STATE ended, with all its threads?  (kill(2) succeeds for a zombie.) */
+/* Has a process in STATE ended, with all its threads?  (kill(2) does not tell: it succeeds for a
+ * zombie.) */
 bool procfs_ended(char state);
 
 /* Room for a command line; a longer one is cut. */
@@ -31,7 +32,7 @@ struct process {
 	pid_t pid;
 	pid_t parent;
 	uid_t user, real_user;      /* effective, real; (uid_t)-1: not known */
-	unsigned long long started; /* clock ticks after boot: with the pid, its identity */
+	unsigned long long started; /* clock ticks after boot; identifies it, together with PID */
 	char name[32];
 	char command[PROCESS_COMMAND]; /* its arguments, each ended by a zero */
 	size_t command_length;
@@ -41,15 +42,16 @@ struct process {
  * length, or -1 with errno set. */
 ssize_t process_file(const char *path, char *text, size_t size);
 
-/* Fill SEEN from /proc/PID/stat; the start does not depend on the time namespace.  Returns false if
- * /proc does not have PID. */
+/* Fill SEEN from /proc/PID/stat.  SEEN->started does not depend on this process's time namespace.
+ * Returns false if /proc does not have PID. */
 bool process_stat(pid_t pid, struct procfs_stat *seen);
 
 /* Is PID alive?  False if /proc does not have it, or it is a zombie without another thread. */
 bool process_lives(pid_t pid);
 
-/* Is PID stopped by a signal (SIGSTOP, Ctrl-Z), or was it a moment ago?  False if /proc does not
- * say: it shows neither a frozen control group nor a process of another PID namespace. */
+/* Was PID stopped by a signal (SIGSTOP, Ctrl-Z) when /proc was read?  Also false if /proc cannot
+ * tell: it does not show that a control group is frozen, and if it shows another PID namespace, PID
+ * means another process there. */
 bool process_stopped(pid_t pid);
 
 /* Is PID stopped by a signal or by a debugger, so that it does not answer?  False if /proc does not
@@ -60,21 +62,22 @@ bool process_stopped_or_traced(pid_t pid);
  * false if /proc does not have PID; then only PROCESS->pid is set. */
 bool process_read(pid_t pid, struct process *process);
 
-/* What the directory of a process's descriptors in /proc showed. */
+/* What was found in the directory of a process's descriptors in /proc. */
 enum fds_shown {
 	FDS_SOME,
 	FDS_NONE,
 	FDS_REFUSED /* EACCES, EPERM */
 };
 
-/* Which thread's directory in /proc shows PID's descriptors, after PID's own directory has SHOWN
- * this?  If the first thread has ended before the others, PID's own directory shows no descriptors
- * to root, and refuses the user whose process it is; that of each other thread shows them.  Returns
- * one of these threads; otherwise PID. */
+/* Return the thread whose directory in /proc shows PID's descriptors.  SHOWN: what was found in
+ * PID's own directory.  If PID's first thread has ended before the others, PID's own directory
+ * shows no descriptors to root, and refuses the process's user; the directory of every other thread
+ * shows them.  Then returns one of those threads; otherwise PID. */
 pid_t process_thread_with_files(pid_t pid, enum fds_shown shown);
 
-/* Call SEE with the pid of each child that PID's first thread has, until SEE returns false; where
- * the kernel does not list children, or they are too many, with the pid of each process. */
+/* Call SEE with the PID of each child of PID's first thread, until SEE returns false.  If the
+ * kernel does not list children, or PID has too many, call SEE with the PID of every process: so
+ * SEE must check the parent. */
 void process_children(pid_t pid, bool (*see)(pid_t pid, void *context), void *context);
 
 /* PID's youngest child that has not ended, or 0. */
@@ -89,54 +92,54 @@ bool process_is_below(pid_t pid);
 bool process_sees_all(void);
 
 /* Does /proc show this process's PID namespace?  After unshare -p -f without --mount-proc it does
- * not: its PID 5 is not kill(2)'s. */
+ * not: PID 5 in /proc is then another process than PID 5 of kill(2). */
 bool process_numbers_ours(void);
 
-/* Does process PID descend from ANCESTOR, through a child that started at SINCE (ticks after boot)
- * or later, without being EXCEPT (0: none) or descending from it? */
+/* Does process PID descend from ANCESTOR, through a child of ANCESTOR that started at SINCE (ticks
+ * after boot) or later?  False for EXCEPT (0: none) and the descendants of EXCEPT. */
 bool process_descends(pid_t pid, pid_t ancestor, unsigned long long since, pid_t except);
 
-/* Call SEE with each PID, until it returns false. */
+/* Call SEE with each PID in /proc, until SEE returns false. */
 void process_each(bool (*see)(pid_t pid, void *context), void *context);
 
 /* The next process in PROC, /proc opened by opendir(3); 0: no more. */
 pid_t process_next(DIR *proc);
 
-/* STARTED, clock ticks after boot, in nanoseconds after 1970, exact to a tick (10 ms). */
+/* Convert STARTED, clock ticks after boot, into nanoseconds after 1970, exact to a tick (10 ms). */
 int64_t process_start(unsigned long long started);
 
 /* Is NAME, a program without its directory, a shell that takes -c? */
 bool process_is_shell(const char *name);
 
-/* PROCESS's command line for people: the program without its directory, and the arguments, at most
- * COLUMNS characters.  The string of "sh -c STRING" is quoted; where there is little room, the
- * shell is left out. */
+/* Write PROCESS's command line, for people, into TEXT (SIZE bytes): the program without its
+ * directory, and the arguments, at most COLUMNS characters.  In "sh -c STRING", STRING is quoted;
+ * if COLUMNS is small, only STRING is shown. */
 void process_command(const struct process *process, char *text, size_t size, size_t columns);
 
 /* Put the working directory of process PID into TEXT.  Returns false if it is unknown. */
 bool process_directory(pid_t pid, char *text, size_t size);
 
-/* A descriptor of process PID that becomes readable when it has ended; closed at exec.  Returns -1
- * with errno set: ESRCH, no such process; ENOSYS, a kernel without pidfds. */
+/* Open a pidfd of process PID: it becomes readable when the process has ended, and is closed at
+ * exec.  Returns -1 with errno set: ESRCH, no such process; ENOSYS, a kernel without pidfds. */
 int pidfd_of(pid_t pid);
 
-/* Send the signal SIGNO to the process of FD.  Returns 0, or -1 with errno set. */
+/* Send the signal SIGNO to the process of the pidfd FD.  Returns 0, or -1 with errno set. */
 int pidfd_send(int fd, int signo);
 
-/* The same with VALUE, like sigqueue(3): it tells the receiver what the signal means. */
+/* Send SIGNO with VALUE, like sigqueue(3): VALUE tells the receiver what the signal means. */
 int pidfd_queue(int fd, int signo, int value);
 
-/* waitid(2) for WHICH children, repeated while a signal interrupts it.  If a sandbox refuses the
- * call, waitpid(2) is used, which has no WNOWAIT: the child is reaped, and INFO->si_pid is 0 if
- * there was none.  Returns 0, or -1 with errno set. */
+/* waitid(2) for WHICH children, repeated while a signal interrupts it.  If a sandbox refuses
+ * waitid(2), use waitpid(2), which lacks WNOWAIT: then the child is reaped.  INFO->si_pid is 0 if
+ * no child has changed its state.  Returns 0, or -1 with errno set. */
 int process_wait(idtype_t which, pid_t child, siginfo_t *info, int options);
 
-/* Is our child CHILD alive?  Does not read /proc, which may be missing, or of another PID
- * namespace. */
+/* Is our child CHILD alive?  Asks waitid(2) instead of /proc, which may not be mounted, or show
+ * another PID namespace. */
 bool process_child_lives(pid_t child);
 
-/* Signal our child CHILD, through PIDFD unless that is -1: the PID could be another process's by
- * now. */
+/* Send SIGNO to our child CHILD, through PIDFD.  If PIDFD is -1, use kill(2), but only while CHILD
+ * is alive: after that, another process could have its PID. */
 void process_child_signal(pid_t child, int pidfd, int signo);
 
 #endif

@@ -9,8 +9,9 @@
 #include "sys/files.h"
 #include "sys/random.h"
 
-/* getrandom(2) came with Linux 3.17.  It returns up to 256 bytes whole, and a signal interrupts it
- * only before the kernel has any. */
+/* Before Linux 3.17 there is no getrandom(2): read /dev/urandom instead.  getrandom(2) returns up
+ * to 256 bytes as a whole, and a signal can interrupt it only while the kernel has no random bytes
+ * yet. */
 int random_fill(void *into, size_t size)
 {
 	ssize_t got = -1;

@@ -86,14 +86,15 @@ static timer_t timer;
 static volatile sig_atomic_t ticking;
 static volatile sig_atomic_t pause_ms;
 
-/* The signal may arrive before the call that it should interrupt: then the next signal, after this
- * time, interrupts it.  If the first one came in time, a shorter pause would interrupt what most
- * callers do next. */
+/* How long after its first signal the timer sends the second.  If the first one arrives just before
+ * the call that it should interrupt, the second one interrupts the call.  If the first one came in
+ * time, a shorter pause would interrupt what most callers do next. */
 #define FIRST_PAUSE_MS 4
 static struct sigaction old_action;
 static sigset_t old_mask;
 
-/* The interval is for the case that wakeup_fire() cannot set the timer again. */
+/* wakeup_fire() sets the timer again each time; if it cannot, the interval keeps the timer
+ * going. */
 static int fire_after(int64_t after)
 {
 	struct itimerspec when = {
@@ -104,8 +105,9 @@ static int fire_after(int64_t after)
 	return timer_settime(timer, 0, &when, NULL);
 }
 
-/* The signal's delivery interrupts the call.  The pause doubles: at a constant pace, a process that
- * is traced, or hardly gets the processor, would only handle signals. */
+/* The delivery of the signal is enough to interrupt the call.  The pause doubles: at a constant
+ * pace, a process that is traced, or hardly gets the processor, would do nothing but handle
+ * signals. */
 static void wakeup_fire(int signo)
 {
 	int saved = errno, ms = pause_ms;
@@ -121,7 +123,7 @@ static void wakeup_fire(int signo)
 int wakeup_set(int64_t after, struct error *error)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = WAKEUP_SIGNAL};
-	/* without SA_RESTART: calls must return */
+	/* without SA_RESTART: an interrupted call must fail with EINTR */
 	struct sigaction action = {.sa_handler = wakeup_fire};
 	sigset_t only_wakeup = signals_only(WAKEUP_SIGNAL);
 
@@ -158,16 +160,18 @@ void wakeup_off(void)
 
 /* ---- the parent ---- */
 
-static pid_t parent;   /* 0: in another PID namespace, where its end cannot be seen otherwise */
-static pid_t watching; /* this process, if it has called parent_watch(); 0: it has not */
-/* If the parent did not start this process, a thread waits for its end. */
+static pid_t parent;   /* 0: in another PID namespace, so that only a signal reports its end */
+static pid_t watching; /* the process that called parent_watch(), not its child; 0: none */
+/* If PARENT did not start this process (--die-with-parent=PID), a thread waits for the end of
+ * PARENT. */
 static struct watched afar = {.pidfd = -1};
 static bool from_afar;
 static atomic_bool afar_ended;
 static pid_t parent_thread; /* thread_of_parent() */
-/* A stopped process acts on SIGCONT, and on no other signal but KILL.  But anyone may send SIGCONT,
- * and the kernel also sends it when only the thread that started this process ends, not its parent:
- * so check the parent's PID.  Where that cannot be seen, use a signal that nobody else sends. */
+/* The signal that reports the parent's end.  It is SIGCONT, because a stopped process acts on no
+ * other signal but KILL.  But SIGCONT may have another reason: anyone may send it, and the kernel
+ * also sends it when only the thread that started this process ends, and not the parent.  So check
+ * the parent's PID.  Where that cannot be seen, use SIGPWR, which nobody else sends. */
 #define PARENT_SIGNAL (parent == 0 ? SIGPWR : SIGCONT)
 
 bool signal_has_mark(const siginfo_t *info, enum signal_mark mark)
@@ -198,8 +202,8 @@ static bool is_started_by(const char *tid)
 	return false;
 }
 
-/* The parent's thread that started this process, or inherited it from such a thread; 0: unknown, or
- * the only one. */
+/* The parent's thread that this process is a child of: it has started this process, or taken it
+ * over from such a thread.  0: unknown, or the parent has only one thread. */
 static pid_t thread_of_parent(void)
 {
 	char path[40];
@@ -229,7 +233,7 @@ static bool thread_has_ended(pid_t thread)
 	return stat(path, &task) != 0;
 }
 
-/* The kernel sends the signal shortly before the thread is gone. */
+/* Look for 20 ms, because the kernel sends the signal shortly before the thread is gone. */
 bool parent_lost_thread(const siginfo_t *info)
 {
 	if (watching == 0 || watching != getpid() || parent_thread == 0 ||
@@ -250,10 +254,11 @@ static void end_with_parent(int signo)
 	if (!parent_ended_by(signo))
 		return;
 	raise(SIGTERM);
-	_exit(128 + SIGTERM); /* process 1 of a container: SIGTERM has not ended it */
+	_exit(128 + SIGTERM); /* process 1 of a container survives the SIGTERM */
 }
 
-/* If waiting for the end fails, the process counts as ended: the command must not outlive it. */
+/* Wait for the end of PARENT.  If that fails, act as if it had ended: the command must not outlive
+ * it. */
 static void *wait_afar(void *unused)
 {
 	struct pollfd end = {afar.pidfd, POLLIN, 0};

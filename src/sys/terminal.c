@@ -12,9 +12,9 @@
 
 enum { PATIENCE = 20 /* ms */ };
 
-/* O_NONBLOCK on standard error would change it for all processes that share its description: so
- * open one of our own.  A user who has switched to another account may open /dev/tty, but perhaps
- * not the terminal's own file; a chroot may lack /dev. */
+/* Open the terminal anew: O_NONBLOCK on standard error would affect all processes that share its
+ * open file description.  Try /dev/tty first: a user who has switched to another account may open
+ * it, but perhaps not the terminal's own file.  /proc is for a chroot without /dev. */
 int terminal_open(void)
 {
 	const int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;

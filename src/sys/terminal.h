@@ -17,10 +17,10 @@ int terminal_open(void);
  * that the terminal took. */
 size_t terminal_put(int terminal, const char *text, size_t length);
 
-/* Does FD's file take bytes, within 20 ms?  false: a stopped terminal, a full pipe. */
+/* Does FD's file take bytes within 20 ms?  False for a stopped terminal or a full pipe. */
 bool terminal_takes_bytes(int fd);
 
-/* The columns of FD's terminal; 0 if it is no terminal, or does not know. */
+/* The columns of FD's terminal; 0 if FD is no terminal, or the width is unknown. */
 size_t terminal_columns(int fd);
 
 /* Is process group GROUP in the foreground of the controlling terminal? */

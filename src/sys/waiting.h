@@ -11,36 +11,36 @@
 #include "sys/deadline.h"
 
 /* poll(2) the COUNT descriptors FDS until UNTIL, repeated while a signal interrupts it.  Returns
- * how many are ready; 0 when UNTIL has passed; or -1 with errno set, and no revents: poll(2) is
+ * how many are ready; 0 when UNTIL has passed; or -1 with errno set and all revents 0: poll(2) is
  * refused, and always will be.  Then the caller must end its wait with an error. */
 int poll_until(struct pollfd *fds, nfds_t count, struct deadline until);
 
 /* In a thread that keeps a lock: poll(2) of the COUNT descriptors FDS for at most TIMEOUT ms (-1:
- * forever).  FDS[END] is a pipe whose end of file ends the thread.  Where poll(2) is refused, sleep
- * for a tenth of a second at most, with no revents: if the thread ended, nobody would keep the
- * lock, or notice its loss.  Returns whether the thread must end. */
+ * forever).  FDS[END] is a pipe; its end of file tells the thread to end.  If poll(2) is refused,
+ * sleep for a tenth of a second at most, and set all revents to 0: if the thread ended instead,
+ * nobody would keep the lock, or notice its loss.  Returns whether the thread must end. */
 bool thread_sleeps(struct pollfd *fds, nfds_t count, nfds_t end, int timeout);
 
-/* Sleep for DURATION ns: with nanosleep(2), or, where that is refused, with poll(2), in whole
- * milliseconds.  Returns 0, or -1 with errno set: EINTR, a signal has come; else both are refused.
- */
+/* Sleep for DURATION ns with nanosleep(2), or, where that is refused, with poll(2), in whole
+ * milliseconds.  Returns 0, or -1 with errno set: EINTR if a signal has come; anything else if both
+ * calls are refused. */
 int nap(int64_t duration);
 
 /* A process that is watched, and not mistaken for another that gets its PID later. */
 struct watched {
-	pid_t pid;                  /* 0: none, and it never ends */
+	pid_t pid;                  /* 0: no process, which never ends */
 	unsigned long long started; /* ticks after boot; 0: not known */
-	int pidfd;                  /* readable once it has ended; -1: look instead */
+	int pidfd;                  /* readable once it has ended; -1: none, so look at /proc */
 };
 
 /* Watch process PID (0: none).  Always fills WATCHED.  Returns 0, or -1 if no such process
  * exists. */
 int watched_begin(struct watched *watched, pid_t pid);
 
-/* Has it ended? */
+/* Has the watched process ended? */
 bool watched_ended(const struct watched *watched);
 
-/* When to look at it next; never, if poll(2) on its pidfd reports its end. */
+/* When to call watched_ended() next; never, if poll(2) on the pidfd reports the end. */
 struct deadline watched_next_look(const struct watched *watched);
 
 #endif
