@@ -3,9 +3,9 @@
  * share.
  *
  * Beside the methods (plainfile.c: excl and link, mkdir.c, symlink.c, rename.c) there are
- * lockdir.c, takeover.c, publish.c and heartbeat.c.  All calls are relative to one descriptor of
- * the directory that the lock is in: neither chdir(2) nor renaming the directory changes what they
- * refer to. */
+ * lockdir.c, takeover.c, publish.c and heartbeat.c.  They pass every file name to the kernel
+ * relative to one descriptor of the lock's directory.  So the names mean the same files even after
+ * chdir(2), or after the directory was renamed. */
 #ifndef SEMLOCK_METHODS_FILE_FILEMETHODS_H
 #define SEMLOCK_METHODS_FILE_FILEMETHODS_H
 
@@ -19,65 +19,69 @@
 
 enum { NAME_SIZE = 256 };
 
-/* The state of our own object. */
+/* The state of our object: the file, directory or symbolic link with which we take the lock. */
 enum object_life {
 	OBJECT_NONE,  /* not made yet, or closed again */
-	OBJECT_READY, /* flocked, with a record that names the command */
-	OBJECT_HELD   /* it has the lock's name */
+	OBJECT_READY, /* its record names the command; it does not have the lock's name */
+	OBJECT_HELD   /* it has the lock's name: we hold the lock */
 };
 
 /* A lock made of files, LOCK->files.state. */
 struct file_lock {
 	const struct object *object; /* how this method's lock is made */
-	/* no other kernel uses the file system, so that locks and PIDs prove something */
+	/* only this kernel uses the file system, so it knows every flock, and every process that a
+	 * record there can name */
 	bool local;
-	bool by_age; /* NFS 3 with --stale, where a dead machine's flock stays: the object is under
-	              * flock(2) only while a process removes it, and signs of life alone prove
-	              * life */
+	/* NFS 3 with --stale.  There a dead machine's flock stays, so a holder keeps no flock: it
+	 * shows with signs of life that it lives.  The object is flocked only to remove it. */
+	bool by_age;
 	enum object_life life;
-	bool inherited;            /* the command inherits its descriptor */
-	bool named;                /* O_TMPFILE and linkat(2) do not work here */
+	bool inherited;            /* the command inherits the object's descriptor */
+	bool named;                /* O_TMPFILE or linkat(2) fails: make a temporary name */
 	char temporary[NAME_SIZE]; /* the name of our object until it gets the lock's; "": none */
 	char away[NAME_SIZE];      /* with rename: the file's name while the lock is held */
-	struct record record;      /* what our object says */
-	int second;    /* where flock(2) depends on the name: the lock, opened by its name; -1 */
-	int notify;    /* inotify on the directory, while a foreign holder has the lock; -1 */
-	int64_t pause; /* ns of the last sleep for a foreign holder; 0: none yet */
-	/* the last sign of life, if it is dated in the future, and when this waiter first saw it,
-	 * in ns on clock_now()'s clock; 0: none */
+	struct record record;      /* what our object says of its holder */
+	int second;    /* our object, opened by the lock's name: see flock_by_name(); -1: none */
+	int notify;    /* inotify on the directory, see foreign_holder_listen(); -1: none */
+	int64_t pause; /* ns of the last sleep in foreign_holder_await(); 0: none yet */
+	/* the lock's last sign of life that was dated in the future: its date, in ns since 1970,
+	 * and when this waiter first saw it, in ns on clock_now()'s clock; 0: none */
 	int64_t future, future_since;
 };
 
-/* What distinguishes one kind of lock object from another.  A symbolic link has no make, write,
- * make_empty or read.  The file of rename, whose method has a take of its own, has no make, write,
+/* How one kind of object is made, named, examined and removed.  The object of symlink has no make,
+ * write, make_empty or read.  That of rename, whose method has its own take, has no make, write,
  * publish, make_empty or attempt. */
 struct object {
 	const char *what; /* "a regular file", for messages */
 	mode_t type;      /* S_IFREG, S_IFDIR or S_IFLNK */
 	bool pid_only;    /* the PID is all that is written into it */
 
-	/* Make our object, not published yet, and set LOCK->fd.  Returns 0, or -1 with ERROR
-	 * filled. */
+	/* Make our object, which does not get the lock's name yet, and open it as LOCK->fd.
+	 * Returns 0, or -1 with ERROR filled. */
 	int (*make)(struct lock *lock, struct error *error);
 	/* Write LOCK->files.state->record into our object, which is open as FD.  Returns 0, or -1
 	 * with ERROR filled. */
 	int (*write)(const struct lock *lock, int fd, struct error *error);
 	/* Give our object the lock's name.  Returns TAKEN; AGAIN if the name exists; or FAILED. */
 	enum outcome (*publish)(struct lock *lock, struct error *error);
-	/* The same, where publish_renamed() cannot rename: make another object under the lock's
-	 * name, which is empty until publish_empty() fills it. */
+	/* Called by publish_renamed() if the file system cannot rename without replacing: make
+	 * another object under the lock's name, and fill it with publish_empty().  For a moment, it
+	 * is empty there.  Returns the same as publish. */
 	enum outcome (*make_empty)(struct lock *lock, struct error *error);
-	/* When the name is taken: takeover_attempt(), or its like. */
+	/* Take over the lock that has the name or, with SLEEP, wait for its holder.  Returns the
+	 * same as takeover_attempt(). */
 	enum outcome (*attempt)(struct lock *lock, enum wait wait, struct error *error);
 	/* Read the record of the object that is open as FD. */
 	void (*read)(int fd, struct record *record);
 	/* Does the name mean our object?  If not, errno is set: ENOENT if it means something
 	 * else. */
 	bool (*is_ours)(const struct lock *lock);
-	/* Remove the lock's name, which means the object open as FD.  Returns 0, or -1 with errno
-	 * set. */
+	/* Free the lock's name, which means the object open as FD: remove the object, or rename it
+	 * back (rename).  Returns 0, or -1 with errno set. */
 	int (*remove)(struct lock *lock, int fd);
-	/* Give a sign of life: never to another holder's lock. */
+	/* Give our lock a sign of life, by setting its times; never do so to another holder's
+	 * lock. */
 	void (*beat)(struct lock *lock);
 };
 
@@ -100,9 +104,9 @@ int lockdir_open(struct lock *lock, struct error *error);
 bool lockdir_current(const struct lock *lock);
 const char *lockdir_stuck_reason(const struct lock *lock);
 
-/* Get the status of NAME in DIRECTORY, or of DIRECTORY if NAME is empty: LOCK's object, whose age
- * may count.  With --stale, on a file system that is not local, this asks the server and not a
- * cache.  Returns 0, or -1 with errno set. */
+/* Get the status of LOCK's object: of NAME in DIRECTORY or, if NAME is empty, of what is open as
+ * DIRECTORY.  With --stale the object's age counts.  So if the file system is not local, this then
+ * asks the server, and not a cache.  Returns 0, or -1 with errno set. */
 int lockdir_status(const struct lock *lock, int directory, const char *name, struct stat *status);
 
 /* Does NAME in the directory mean what is open as FD?  If not, errno is set: ENOENT if it means
@@ -124,8 +128,8 @@ enum outcome lockdir_not_named(struct error *error);
 /* Fill ERROR: what has the lock's name is no lock of LOCK's method.  Returns -1. */
 int lockdir_not_a_lock(const struct lock *lock, struct error *error);
 
-/* Put into NAME a name for our object while it does not have the lock's name.  KIND, "" or "gone.",
- * is a part of it. */
+/* Write a new temporary name for an object into NAME.  KIND becomes a part of the name: "" for our
+ * new object, "gone." for one that is about to be removed. */
 void lockdir_temporary_name(const struct lock *lock, const char *kind, char name[NAME_SIZE]);
 
 /* Create a file of our own in the directory.  NAME becomes its temporary name; "": the file has no
@@ -135,8 +139,9 @@ int lockdir_create_file(const struct lock *lock, char name[NAME_SIZE], mode_t mo
 /* Remove objects that killed semlocks left behind under temporary names. */
 void lockdir_sweep(const struct lock *lock);
 
-/* The time in ns since 1970 by the clock of the directory's file system: a lock's age must not
- * depend on whose clock is right.  -1: unknown. */
+/* lockdir_now() returns the time in ns since 1970 by the clock of the directory's file system, or
+ * -1 if that fails.  That clock also dates the locks there, and our own may differ from it.
+ * lockdir_mtime() returns the mtime in STATUS, in the same unit. */
 int64_t lockdir_now(const struct lock *lock);
 int64_t lockdir_mtime(const struct stat *status);
 
@@ -146,41 +151,45 @@ void lockdir_read_record(int fd, struct record *record);
 /* Sleep for DURATION ns, less than a second.  Returns 0, or -1 when a signal came. */
 int lockdir_nap(int64_t duration);
 
-/* ---- takeover.c: a lock that has the name that we want: is its holder alive? ---- */
+/* ---- takeover.c: another lock has the name: is its holder alive? ---- */
 
-/* Take over the lock under the name of LOCK; with SLEEP, wait for its holder.  AGAIN: it is gone or
- * has changed: try to publish now.  BUSY: it is held, or with SLEEP, a signal interrupted the
- * sleep.  FAILED, with ERROR filled: it is not a lock of this method. */
+/* Another lock has LOCK's name.  If its holder is dead, remove that lock; otherwise, with SLEEP,
+ * wait for the holder.  Returns AGAIN if that lock is gone or has changed: the caller may publish
+ * its own object now.  Returns BUSY if that lock is held or, with SLEEP, if a signal ended the
+ * sleep.  Returns FAILED, with ERROR filled, if it cannot be examined or is not a lock of this
+ * method. */
 enum outcome takeover_attempt(struct lock *lock, enum wait wait, struct error *error);
 
 /* A method's idle: is the lock free, or its holder dead? */
 enum outcome takeover_idle(struct lock *lock, struct error *error);
 
-/* The verdict on RECORD, of an object with STATUS that no process has under flock(2).  NOW: the
- * time in ns since 1970, for a caller that must change nothing; 0: ask the file system for it, by
- * making a file. */
+/* Return the verdict on RECORD, of an object with STATUS.  The caller must also check flock(2): it
+ * is not considered here.  NOW is the time in ns since 1970; if NOW is 0, this makes a file to
+ * learn the time.  So a caller that must change nothing passes the time. */
 enum verdict takeover_judge(const struct lock *lock, const struct record *record,
     const struct stat *status, int64_t now);
 
-/* May the lock be taken over?  Its holder is dead, or UNKNOWN and without a sign of life for
- * LOCK->stale ns. */
+/* May the lock be taken over?  If VERDICT is DEAD, yes.  If VERDICT is UNKNOWN, only with --stale,
+ * and only if the last sign of life, STATUS's mtime, is older than --stale says. */
 bool takeover_allowed(struct lock *lock, enum verdict verdict, const struct stat *status);
 
-/* The lock cannot be taken over: unflock FD, which has its name (-1: not open), and with SLEEP wait
- * for its release.  PID: its living holder; 0: none is known.  Returns BUSY, or what
- * foreign_holder_await() returns. */
+/* The lock cannot be taken over now: unflock FD, the lock's object (-1: not open), and with SLEEP
+ * wait until the lock may be free.  PID is the living holder; 0: none is known.  Returns BUSY, or
+ * what foreign_holder_await() returns. */
 enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid);
 
-/* For a file that got the lock's name by rename(2) or link(2) and may be older than the lock: set
- * the mtime in STATUS to the time of that call, which is the ctime if the file system records
- * it. */
+/* If the ctime in STATUS is later than the mtime, set the mtime to the ctime.  A file may get the
+ * lock's name, by rename(2) or link(2), long after it was written.  On most file systems, these
+ * calls set the ctime. */
 void takeover_note_naming(struct stat *status);
 
-/* For a holder that does not use flock(2): sleep until something happens to the lock's name,
- * process PID (0: none is known) ends, or it is time to examine the lock again.  DIES_WITH_IT: the
- * lock is not released before that process ends.  Returns AGAIN: examine the lock; BUSY: a signal
- * came.  Unless DIES_WITH_IT, the first of several calls only begins to listen, and returns AGAIN
- * at once, because the lock may have changed before. */
+/* Wait for a holder that does not use flock(2): sleep until something happens to the lock's name,
+ * until process PID (0: none is known) ends, or until it is time to examine the lock again.
+ * DIES_WITH_IT: the lock is not released before that process ends.  Returns AGAIN if the lock is to
+ * be examined, or BUSY if a signal came.
+ *
+ * Unless DIES_WITH_IT, the first of several calls only begins to listen.  It returns AGAIN at once,
+ * because the lock may have changed before. */
 enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_it);
 
 /* The first returns a descriptor that becomes readable when the directory changes, or -1; the
@@ -209,45 +218,46 @@ int object_drop(struct lock *lock, struct error *error);
 void object_release(struct lock *lock);
 void object_beat(struct lock *lock);
 
-/* Move FD, our new object, above the standard descriptors, and give it MODE if the user asked for
- * one.  Returns the new number; or -1 with errno set, and FD, which may be -1, is closed. */
+/* Move FD, our new object, above the standard descriptors, and set its mode to MODE if the user
+ * gave a mode.  Returns the new descriptor.  If that fails, or if FD is -1, returns -1 with errno
+ * set, and FD is closed. */
 int publish_set_up(const struct lock *lock, int fd, mode_t mode);
 
 /* Link FD, a file made by lockdir_create_file(), under the lock's name.  Returns 0, or -1 with
  * errno set. */
 int publish_link(const struct lock *lock, int fd);
 
-/* Flock FD, signals notwithstanding.  Returns 0, or -1 with errno set: EWOULDBLOCK if another
+/* Flock FD; signals do not interrupt this.  Returns 0, or -1 with errno set: EWOULDBLOCK if another
  * process has kept it flocked for a second. */
 int publish_flock(int fd);
 
-/* Fill LOCK's record with the command's process.  Returns false if that process does not exist yet:
- * then the outcome is NEEDS_CHILD. */
+/* Make LOCK's record name the command's process.  Returns false if that process does not exist yet:
+ * the caller then returns NEEDS_CHILD. */
 bool publish_describe(struct lock *lock);
 
-/* Make LOCK->files.state->record the contents of FD, which is empty.  Returns 0, or -1 with ERROR
+/* Write LOCK->files.state->record into FD, which is an empty file.  Returns 0, or -1 with ERROR
  * filled. */
 int publish_record(const struct lock *lock, int fd, struct error *error);
 
-/* Does errno mean that the file system does not support the operation? */
+/* Does errno mean that the file system does not support the call that failed? */
 bool publish_unsupported(void);
 
-/* The publish of an object that has a temporary name: rename it, replacing nothing; where that is
- * not supported, make_empty(). */
+/* The publish function of an object with a temporary name: rename it to the lock's name, replacing
+ * nothing.  If the file system does not support that, call make_empty(). */
 enum outcome publish_renamed(struct lock *lock, struct error *error);
 
-/* FD has been made under the lock's own name, and is empty; -1: open it here.  FD replaces our
- * previous object, which is closed.  Set MODE if the user gave one, flock the file and write the
+/* FD is a new and empty object that has the lock's name already; -1: open it here.  FD replaces our
+ * previous object, which is closed.  Flock FD, set MODE if the user gave a mode, and write the
  * record.  Returns TAKEN; AGAIN: the name means another object by now; or FAILED, with ERROR
  * filled. */
 enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error);
 
 /* ---- heartbeat.c ---- */
 
-/* A method's guard and unguard: a thread, if the command's locks need it, that gives signs of life
- * for them and monitors them.  Other programs can remove such a lock, or take it for stale.  A beat
- * keeps away waiters that go by age; after a loss, the sooner the command ends, the less harm it
- * does. */
+/* A method's guard and unguard.  Other programs can remove a lock made of files, or take it over
+ * because it looks old.  So guard starts a thread, if the command's locks need one.  The thread
+ * gives signs of life, which keep away waiters that go by age.  It also watches the locks: the
+ * sooner the command ends after a loss, the less harm it does. */
 int heartbeat_guard(const struct guard *guard, struct error *error);
 void heartbeat_unguard(void);
 

@@ -36,7 +36,7 @@ static void check_lock(struct lock *lock)
 	lock->end.lost = true;
 	if (guard->on_lost > 0) { /* the signal first: the message may block */
 		process_child_signal(guard->command, heartbeat.process, guard->on_lost);
-		/* A stopped process has to run to be ended. */
+		/* A stopped process handles a signal only when it runs. */
 		process_child_signal(guard->command, heartbeat.process, SIGCONT);
 	}
 	guard->report(lock);
@@ -68,8 +68,8 @@ static void *heartbeat_thread(void *unused)
 	int64_t left;
 
 	(void)unused;
-	/* An inotify descriptor is slow to close: it is used only with --on-lost.  Without that, a
-	 * look once a second is soon enough. */
+	/* An inotify descriptor takes long to close.  So use one only with --on-lost.  Without that
+	 * option, a look once a second is soon enough. */
 	for (unsigned i = 0; i < count; i++)
 		sources[i] = (struct pollfd){heartbeat.guard.on_lost == 0
 						 ? -1
@@ -86,7 +86,8 @@ static void *heartbeat_thread(void *unused)
 	return NULL;
 }
 
-/* Mail programs take a lock for stale after five minutes or more. */
+/* The time between two signs of life, in ns.  For link (BEATS) it is a minute at most: mail
+ * programs take over a lock that is five minutes old, or older. */
 static int64_t beat_interval(const struct guard *guard)
 {
 	const int64_t stale = guard->locks->spec->stale;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Temporary names are .LOCK.semlock.PID.WHERE.TIME, with "gone." before the PID for what is being
- * taken apart.  WHERE stands for host, boot and PID namespace: a PID means something only where
- * these are the same.  Only a killed semlock leaves such a name behind. */
+/* Temporary names are .LOCK.semlock.PID.WHERE.TIME; if the object is being removed, "gone."
+ * precedes PID.  WHERE is a hash of host, boot and PID namespace: only where these are the same,
+ * PID means something.  Only a semlock that was killed leaves such a name behind. */
 #include <config.h>
 
 #include <errno.h>
@@ -21,15 +21,16 @@
 #include "sys/waiting.h"
 #include "methods/file/filemethods.h"
 
-/* A temporary name whose PID means nothing here is swept at this age: on a local file system, and
- * elsewhere. */
+/* An object is removed at this age if its temporary name is of another host, boot or PID namespace,
+ * because the PID in the name then means nothing here: on a local file system, and on others. */
 #define SWEEP_AGE_LOCAL (60 * SECOND)
 #define SWEEP_AGE_SHARED (86400 * SECOND)
 
 /* ---- the directory ---- */
 
-/* Processes that take over by age exclude each other with flock(2).  So refuse --stale for a
- * directory, whose flock no other machine sees, and on mounts where the same is true of files. */
+/* Note in LOCK what its file system can do.  If other machines may use the file system, refuse
+ * --stale unless they see the flock that guards a takeover.  They never see that of a directory; on
+ * some mounts, they do not see that of a file either. */
 static int note_file_system(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
@@ -96,8 +97,9 @@ int lockdir_open(struct lock *lock, struct error *error)
 	if (fstat(lock->files.directory, &status) != 0)
 		return error_set(error, ERROR_OPEN, "cannot examine its directory");
 	/* The directory and the name identify the lock.  A user who may write and search in the
-	 * directory may take the lock.  The queue goes by permission to read, as for a file, which
-	 * a reader may lock: so set the read bits for those users. */
+	 * directory may take the lock.  The queue, however, admits users who have permission to
+	 * read, because a user who may read a file may lock it.  So set the read bits for the users
+	 * who may write and search. */
 	lock->id.file = identity_of(&status);
 	lock->id.owner = status.st_uid;
 	lock->id.group = status.st_gid;
@@ -114,7 +116,8 @@ int lockdir_status(const struct lock *lock, int directory, const char *name, str
 	return fstatat(directory, name, status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
 }
 
-/* While we waited, another directory may have got the path: a newcomer goes there. */
+/* Is the path's directory still ours?  Another may have got the path while we waited, and newcomers
+ * look for the lock there. */
 bool lockdir_current(const struct lock *lock)
 {
 	char space[PATH_MAX];
@@ -129,7 +132,7 @@ bool lockdir_same(const struct lock *lock, const char *name, int fd)
 	struct stat named, opened;
 
 	if (!lock->files.state->local)
-		/* if the directory has changed, the kernel looks up its names anew */
+		/* ask the server: if the directory has changed, the kernel looks up names anew */
 		file_system_ask(lock->files.directory, "");
 	if (fstat(fd, &opened) != 0 ||
 	    fstatat(lock->files.directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
@@ -193,7 +196,8 @@ static uint32_t where_we_are(void)
 	return (uint32_t)text_hash(text);
 }
 
-/* The lock's own name is cut, so that there is room for the rest. */
+/* Write the beginning of LOCK's temporary names into PREFIX.  Cut the lock's own name, to leave
+ * room for the rest. */
 static int temporary_prefix(const struct lock *lock, char prefix[NAME_SIZE])
 {
 	return snprintf(prefix, NAME_SIZE, ".%.180s.semlock.", lock->id.entry);

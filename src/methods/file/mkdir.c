@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A directory that exists while the lock is held, with the record in it.  It is made and filled
- * under a temporary name and then renamed: except in D1', an empty directory belongs to another
- * program.  The rename needs RENAME_NOREPLACE: a plain rename(2) replaces an empty directory, which
- * is a lock of mkdir(1).  The D steps are those of the model tests/models/semlock_file.pml. */
+ * under a temporary name, then renamed to the lock's name.  So, unless D1' made it, an empty
+ * directory with the lock's name is another program's lock, made with mkdir(1).  A plain rename(2)
+ * would replace it: RENAME_NOREPLACE is needed.  The D steps are those of the model
+ * tests/models/semlock_file.pml. */
 #include <config.h>
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include "methods/file/filemethods.h"
 
 #define RECORD_NAME "pid"
-#define MOST_FILES 4 /* beside the record, in another program's lock */
+#define MOST_FILES 4 /* files in another program's lock, besides RECORD_NAME */
 
 /* Users whom the mode allows to read may also search the directory. */
 static mode_t mkdir_mode(const struct lock *lock)
@@ -27,7 +28,7 @@ static mode_t mkdir_mode(const struct lock *lock)
 	return mode | (mode & 0444) >> 2;
 }
 
-/* D1: make it. */
+/* D1: make the directory, under a temporary name. */
 static int mkdir_make(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
@@ -65,8 +66,8 @@ static int mkdir_write(const struct lock *lock, int directory, struct error *err
 	return result;
 }
 
-/* D1': for file systems without RENAME_NOREPLACE (NFS, FUSE).  The directory is empty for a moment;
- * if we are killed then, it stays so. */
+/* D1': make the directory under the lock's name, where there is no RENAME_NOREPLACE (NFS, FUSE).
+ * It is empty for a moment.  If we are killed then, it stays empty. */
 static enum outcome mkdir_make_empty(struct lock *lock, struct error *error)
 {
 	int made;
@@ -139,9 +140,10 @@ static bool remove_emptied(const struct lock *lock, const char *name)
 	return true;
 }
 
-/* For directories that cannot be renamed: on overlayfs those of a lower layer, as in a container's
- * image; on a full disk all, because the new name is longer.  If we are killed in between, the
- * directory stays empty. */
+/* Remove the directory without renaming it first, because renameat(2) has failed: with EXDEV for a
+ * directory from a lower layer of overlayfs (a container's image), or because the longer new name
+ * does not fit on a full disk.  If we are killed between the two calls, an empty directory
+ * stays. */
 static int remove_in_place(const struct lock *lock, int fd)
 {
 	if (call_unlink(fd, RECORD_NAME, 0) != 0 && errno != ENOENT)
@@ -149,14 +151,15 @@ static int remove_in_place(const struct lock *lock, int fd)
 	return call_unlink(lock->files.directory, lock->id.entry, AT_REMOVEDIR);
 }
 
-/* D6: one rename frees the lock's name; the directory is then taken apart under a temporary one. */
+/* D6: free the lock's name with one rename, then take the directory apart under a temporary
+ * name. */
 static int mkdir_remove(struct lock *lock, int fd)
 {
 	const bool held = lock->files.state->life == OBJECT_HELD;
 	char gone[NAME_SIZE];
 	int result;
 
-	/* In a takeover: the directory holds other files, and is left alone. */
+	/* In a takeover, leave the directory alone if other files are in it. */
 	if (!held && other_files(fd) != 0) {
 		errno = ENOTEMPTY;
 		return -1;
@@ -169,15 +172,16 @@ static int mkdir_remove(struct lock *lock, int fd)
 		           ? remove_in_place(lock, fd)
 		           : -1;
 	if (!lockdir_same(lock, gone, fd)) {
-		/* Between the comparison and the rename, the lock was removed and another process
-		 * took it: give its name back. */
+		/* Between our comparison and our rename, the lock was removed, and another process
+		 * took it.  We have renamed that process's directory: rename it back. */
 		rename_noreplace(lock->files.directory, gone, lock->id.entry);
 		errno = ENOENT;
 		return -1;
 	}
 	CRASH_POINT("mkdir.gone");
 	if (held)
-		/* R3, unflock, right after R2, the name's removal: the next holder need not wait */
+		/* R3, release the flock: right after R2 (the name is free), so that waiters need
+		 * not wait for the rest */
 		flock(fd, LOCK_UN);
 	call_unlink(fd, RECORD_NAME, 0);
 	CRASH_POINT("mkdir.emptied");

@@ -8,9 +8,10 @@
  *
  * and a symbolic link's target: 12345:578573:b4c1a2f6-1f2e:4026531836:12344@vm
  *
- * The target has only the beginning of the boot: less than 60 bytes need no block on ext4, which
- * saves time.  12344 is the semlock that releases the lock when 12345 has ended: a symbolic link
- * cannot be flocked, so only this PID shows that the release is pending. */
+ * 12345 is the command, which holds the lock.  12344 is its semlock, which releases the lock when
+ * 12345 has ended.  A symbolic link cannot be flocked, so only this PID shows that the release is
+ * still to come.  The target has only the beginning of the boot ID: ext4 stores a target of less
+ * than 60 bytes in the inode, which saves time. */
 #include <config.h>
 
 #include <ctype.h>
@@ -30,12 +31,12 @@
 #include "sys/process.h"
 #include "methods/file/owner_record.h"
 
-/* No word after the PID is a bare number: kill $(cat FILE) signals the holder alone. */
+/* No word after the PID is a bare number, so that kill $(cat FILE) signals only the holder. */
 #define MAGIC "semlock/1 "
 
 /* ---- this system ---- */
 
-/* Make TEXT one word, because a record is made of words. */
+/* Make TEXT one printable word, because blanks and newlines separate a record's words. */
 static void make_word(char *text)
 {
 	text[strcspn(text, "\n")] = '\0';
@@ -46,9 +47,10 @@ static void make_word(char *text)
 		strcpy(text, "-");
 }
 
-/* If the clock was set forward since, or went on while a virtual machine or a container was
- * stopped, this boot looks more recent than it is, and its locks look like those of an earlier
- * boot.  /dev/null is created at boot: the boot was no later than that. */
+/* When this system was booted, in seconds since 1970: the clock, minus the time since the boot.
+ * That is too late if the clock was set forward since, or went on while a virtual machine or a
+ * container was stopped.  Then locks of this boot would look like those of an earlier one.  So use
+ * the mtime of /dev/null if that is earlier: it was created at boot. */
 static int64_t booted(void)
 {
 	struct stat made;
@@ -62,8 +64,8 @@ static int64_t booted(void)
 
 static struct host_id this_system;
 
-/* A boot_id that is not procfs's own (systemd-nspawn and others mount a file over it) does not
- * identify this boot, which is then unknown. */
+/* Read the boot ID.  If boot_id is not procfs's own file (systemd-nspawn and others mount another
+ * over it), it does not identify this boot: leave the ID unknown. */
 static void read_boot(void)
 {
 	static const char path[] = "/proc/sys/kernel/random/boot_id";
@@ -96,8 +98,8 @@ static void look_up(void)
 	this_system.booted = booted();
 }
 
-/* With pthread_once(3), no thread sees half of a name.  The structure is not thread-local, because
- * with that much for each thread musl needs one more system call at start. */
+/* pthread_once(3) keeps a thread from reading a name while another writes it.  The structure is not
+ * thread-local: with so much data for each thread, musl makes one more system call at start. */
 const struct host_id *host_id(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -108,7 +110,7 @@ const struct host_id *host_id(void)
 
 /* ---- a record is read ---- */
 
-/* The number at *TEXT, which is moved past its digits; -1 if there are none, or too many. */
+/* Return the number at *TEXT, and move *TEXT past its digits; -1 if there are none, or too many. */
 static int64_t parse_number(const char **text)
 {
 	int64_t value = 0;
@@ -172,8 +174,8 @@ static bool find_number(const char *text, const char *key, uint64_t *value)
 	return true;
 }
 
-/* A record of ours is complete or RECORD_JUNK: after a crash of the machine the part that is
- * missing could be the one that matters. */
+/* Read the rest of a record that semlock wrote.  An incomplete one is RECORD_JUNK: if the machine
+ * crashed while it was written, the missing part could be the one that matters. */
 static enum record_kind read_full(struct record *record, const char *text)
 {
 	uint64_t since, uid, flocked, semlock;
@@ -194,9 +196,9 @@ static enum record_kind read_full(struct record *record, const char *text)
 	return RECORD_FULL;
 }
 
-/* Programs that lock a serial line write their name and user after the PID: "     4242 minicom
- * root\n".  P: what follows the PID and blanks.  Accept only one line of such words: any other file
- * must not be taken for the lock of a dead process. */
+/* Programs that lock a serial line write their name and user after the PID:
+ * "     4242 minicom root\n".  Is TEXT one such line, and nothing else?  P is what follows the PID
+ * and blanks.  Any other file must not be taken for a dead process's lock. */
 static bool is_line_of_words(const char *text, const char *p)
 {
 	enum { LONGEST = 80 };
@@ -234,7 +236,7 @@ static enum record_kind read_decimal(struct record *record, const char *text)
 	return RECORD_PID;
 }
 
-/* Read the ":12344" before the host. */
+/* Read the PID of the semlock: the ":12344" before "@HOST". */
 static bool read_semlock(struct record *record, const char **text)
 {
 	if (*(*text)++ != ':')
@@ -268,7 +270,7 @@ static enum record_kind read_text(struct record *record, const char *text)
 {
 	enum record_kind kind;
 
-	if (strncmp(text, "pid ", 4) == 0) /* git */
+	if (strncmp(text, "pid ", 4) == 0) /* git begins its lock files with this */
 		text += 4;
 	*record = (struct record){.kind = RECORD_JUNK};
 	kind = read_decimal(record, text);
@@ -286,7 +288,7 @@ void record_read(struct record *record, const char *text, size_t length)
 	if (length == 0)
 		return;
 	while (length > 0 && length <= RECORD_LIMIT && text[length - 1] == '\0')
-		length--; /* shadow's lock files end in one */
+		length--; /* shadow's lock files end in a '\0' */
 	if (length == 0 || length > RECORD_LIMIT || memchr(text, '\0', length) != NULL) {
 		record->kind = RECORD_JUNK;
 		return;
@@ -378,8 +380,9 @@ static bool life_lasts(const struct life *life)
 	       (life->process == PROCESS_SEEN && !procfs_ended(life->state));
 }
 
-/* The semlock is the holder's parent: a process that started later than the holder has merely
- * reused the semlock's PID.  If the object is under flock(2), only the flock counts. */
+/* Does the semlock that would release the lock still live?  The semlock is the holder's parent, so
+ * a process that started later than the holder has merely reused the semlock's PID.  If the object
+ * is under flock(2) while the holder lives, only the flock counts. */
 static bool semlock_is_there(const struct record *record, const struct facts *facts)
 {
 	const struct life *life = &facts->semlock;
@@ -434,7 +437,8 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 {
 	const bool full = record->kind == RECORD_FULL;
 	const bool ours = boot_known(record->boot) && record_of_boot(record, facts->host_id->boot);
-	/* If so, the holder is not dead, whatever else differs: the recorded boot may be wrong. */
+	/* If the holder is seen, it is not dead, whatever else differs: the recorded boot may be
+	 * wrong. */
 	const bool seen = is_seen(record, facts);
 
 	if (full && !ours && boot_known(record->boot) && boot_known(facts->host_id->boot) &&

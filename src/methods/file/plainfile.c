@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* excl and link: a regular file that exists while the lock is held.  excl's has the record in it.
- * link's is that of mail programs, and must contain only a PID: some of them fail at more than 16
- * bytes, others then never take over a dead holder's lock.
+/* excl and link: a regular file that exists while the lock is held.  The file of excl has the
+ * record in it.  The file of link is one that mail programs know, and must contain only a PID: some
+ * of them fail at more than 16 bytes, others then never take over a dead holder's lock.
  *
- * There are four ways to publish it under the lock's name.  None replaces an existing file.  Each
- * is for file systems on which the one before does not work:
+ * There are four ways to publish the file under the lock's name.  None replaces an existing file.
+ * Each is for file systems on which the one before does not work:
  *
- * 1. a file without a name (O_TMPFILE), which gets the lock's by linkat(2): written and flocked
- * before others see it, and gone if we are killed before that;
- * 2. a file with a temporary name, which gets the lock's by link(2): NFS;
- * 3. the same by renameat2(2) with RENAME_NOREPLACE: FAT, which has no hard links;
- * 4. open(2) with O_EXCL under the lock's own name, empty for a moment.
+ * 1. a file without a name (O_TMPFILE), to which linkat(2) gives the lock's name.  It is written
+ * and flocked before others see it.  If we are killed before linkat(2), nothing is left;
+ * 2. a file with a temporary name, to which link(2) gives the lock's name: NFS;
+ * 3. the same with renameat2(2) and RENAME_NOREPLACE: FAT, which has no hard links;
+ * 4. open(2) with O_EXCL under the lock's own name.  The file is empty for a moment.
  *
  * The A steps are those of the model tests/models/semlock_file.pml. */
 #include <config.h>
@@ -27,7 +27,7 @@ static mode_t plainfile_mode(const struct lock *lock)
 {
 	if (lock->spec->exact_mode || !lock->files.state->object->pid_only)
 		return lock->spec->create_mode;
-	return lock->files.state->local ? 0444 : 0644; /* NFS: see takeover.c */
+	return lock->files.state->local ? 0444 : 0644; /* on NFS, LOCK_EX needs O_RDWR */
 }
 
 /* A1: make the file.  Without --mode the umask applies, in open(2). */
@@ -49,10 +49,11 @@ static int plainfile_remove(struct lock *lock, int fd)
 	return call_unlink(lock->files.directory, lock->id.entry, 0);
 }
 
-/* NFS: the reply can get lost, and a second attempt then fails with EEXIST for our own file.  What
- * stat(2) returns for the name can be out of date there; on CIFS it is wrong if the name is still
- * that of a removed file.  open(2) asks the server.  (A link count of two proves nothing: somebody
- * may just have copied the directory with hard links.) */
+/* Does the lock's name mean our file, although linking it failed?  On NFS, the server's reply can
+ * get lost: the kernel asks again, and the server answers EEXIST, for our own file.  stat(2) of the
+ * name can return old attributes on NFS, and on CIFS those of a removed file with that name.
+ * open(2) asks the server.  (A link count of two proves nothing: somebody may just have copied the
+ * directory with hard links.) */
 static bool is_linked(const struct lock *lock)
 {
 	int fd = call_open(lock->files.directory, lock->id.entry,
@@ -64,7 +65,7 @@ static bool is_linked(const struct lock *lock)
 	return lockdir_is_ours(lock);
 }
 
-/* The fourth way. */
+/* The fourth way to publish: open(2) with O_EXCL. */
 static enum outcome plainfile_make_empty(struct lock *lock, struct error *error)
 {
 	mode_t mode = plainfile_mode(lock);
@@ -77,7 +78,7 @@ static enum outcome plainfile_make_empty(struct lock *lock, struct error *error)
 	return publish_empty(lock, fd, mode, error);
 }
 
-/* The second way, or the third. */
+/* The second way to publish, link(2).  If link(2) is not supported, the third, renameat2(2). */
 static enum outcome plainfile_publish_linked(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
@@ -95,7 +96,7 @@ static enum outcome plainfile_publish_linked(struct lock *lock, struct error *er
 	return publish_unsupported() ? publish_renamed(lock, error) : lockdir_not_named(error);
 }
 
-/* A4: give it the lock's name, replacing nothing. */
+/* A4: give our file the lock's name, replacing nothing. */
 static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 {
 	int result;
@@ -107,7 +108,8 @@ static enum outcome plainfile_publish(struct lock *lock, struct error *error)
 		return TAKEN;
 	if (!publish_unsupported() && errno != ENOENT)
 		return lockdir_not_named(error);
-	lock->files.state->named = true; /* no /proc, say: try again with a temporary name */
+	/* for example, /proc is missing: try again with a temporary name */
+	lock->files.state->named = true;
 	lock->files.state->life = OBJECT_NONE;
 	close(lock->fd);
 	lock->fd = -1;

@@ -104,9 +104,9 @@ static enum outcome make_ready(struct lock *lock, struct error *error)
 		if (file->object->write(lock, lock->fd, error) != 0)
 			return FAILED;
 		CRASH_POINT("publish.written");
-		/* A3 and D1: flock it.  No other process can have it flocked, unless a temporary
-		 * name let it open the object.  Off local file systems there may be no flock: then
-		 * the record alone has to prove life. */
+		/* A3 and D1: flock the object.  Only if the object has a temporary name, another
+		 * process can have opened and flocked it.  If the file system is not local,
+		 * flock(2) may fail: then only the record shows that we live. */
 		if (!file->by_age && publish_flock(lock->fd) != 0 && file->local)
 			return error_set(error, ERROR_LOCKABLE, "cannot flock the new lock");
 		CRASH_POINT("publish.flocked");
@@ -115,7 +115,7 @@ static enum outcome make_ready(struct lock *lock, struct error *error)
 	return TAKEN;
 }
 
-/* Remove our object's temporary name, if it still has that. */
+/* If our object still has a temporary name, remove it. */
 static void discard_temporary(struct lock *lock)
 {
 	char *name = lock->files.state->temporary;
@@ -131,8 +131,9 @@ static void discard_temporary(struct lock *lock)
 
 /* ---- publishing it ---- */
 
-/* A removed object cannot get a name again.  If the lock had to be given back and is taken again, a
- * new object is made, which the command, already at its start barrier, does not inherit. */
+/* Close our object, which cannot get a name again once it was removed.  If the lock is given back
+ * and taken again, we make a new object.  The command, which already waits at its start barrier,
+ * does not inherit that. */
 static void close_object(struct lock *lock)
 {
 	struct file_lock *file = lock->files.state;
@@ -145,8 +146,8 @@ static void close_object(struct lock *lock)
 	file->life = OBJECT_NONE;
 }
 
-/* An attacker can open a new file before we flock it, and keep it flocked, so that we cannot write
- * it: give up after a second. */
+/* Flock our new object, which already has the lock's name.  An attacker can open it, and flock it
+ * before we do: give up after a second.  If flock(2) does not work here, go on without. */
 static enum outcome flock_empty(const struct lock *lock, struct error *error)
 {
 	if (publish_flock(lock->fd) == 0 || errno != EWOULDBLOCK)
@@ -154,9 +155,9 @@ static enum outcome flock_empty(const struct lock *lock, struct error *error)
 	return error_set(error, ERROR_CREATE, "another process holds a flock on the new lock file");
 }
 
-/* The command was started before and did not inherit FD: the flock may end before the command does,
- * and the record says so.  FD may have to be moved above the standard descriptors: our previous
- * object, which is not needed any more, is closed first to make room. */
+/* The command was started before, and does not inherit FD.  So the flock may end before the command
+ * does: write flock=0 into the record.  FD may have to be moved above the standard descriptors:
+ * close our previous object first, to make room. */
 enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error *error)
 {
 	enum outcome outcome;
@@ -178,8 +179,8 @@ enum outcome publish_empty(struct lock *lock, int fd, mode_t mode, struct error 
 	if (outcome == TAKEN)
 		outcome =
 		    lock->files.state->object->write(lock, lock->fd, error) == 0 ? TAKEN : FAILED;
-	/* Do not remove the name if it means another process's lock by now.  A directory with a
-	 * record in it is always another's: AT_REMOVEDIR fails. */
+	/* Remove the name, unless it means another process's lock by now.  If that changes just
+	 * after the comparison, AT_REMOVEDIR still fails for a directory with a record in it. */
 	if (outcome == FAILED && lockdir_is_ours(lock))
 		call_unlink(lock->files.directory, lock->id.entry,
 		    lock->files.state->object->type == S_IFDIR ? AT_REMOVEDIR : 0);
@@ -202,7 +203,8 @@ bool publish_unsupported(void)
 	return false;
 }
 
-/* D2: give a directory the lock's name. */
+/* D2: rename a directory to the lock's name.  (For a regular file, the third way of
+ * plainfile.c.) */
 enum outcome publish_renamed(struct lock *lock, struct error *error)
 {
 	int result;
@@ -236,8 +238,9 @@ static void flock_by_name(struct lock *lock)
 	file->second = -1;
 }
 
-/* If the name does not mean our object (sshfs numbers files by their names), a lost lock cannot be
- * told from a held one. */
+/* The lock's name seems to mean another file than our object.  If that file's record has our PID,
+ * the file system gives a linked or renamed file another inode number (sshfs).  There, we could not
+ * tell a lost lock from a held one: refuse to lock. */
 static enum outcome refuse_identity(struct lock *lock, struct error *error)
 {
 	int fd = call_open(lock->files.directory, lock->id.entry,
@@ -268,7 +271,7 @@ static enum outcome publish(struct lock *lock, struct error *error)
 		lock->files.state->life = OBJECT_HELD;
 		CRASH_POINT("publish.published");
 		if (lock->files.state->by_age && lock->fd >= 0)
-			flock(lock->fd, LOCK_UN); /* of flock_empty() */
+			flock(lock->fd, LOCK_UN); /* which flock_empty() took */
 		flock_by_name(lock);
 	}
 	return outcome;
@@ -302,8 +305,8 @@ static bool is_lost(int errnum)
 	return errnum == ENOENT || errnum == ESTALE || errnum == EEXIST || errnum == EINVAL;
 }
 
-/* A lock that the user named twice is taken once: the second struct lock holds nothing, and cannot
- * lose it. */
+/* If the user names a lock twice, it is taken once: the second struct lock holds nothing that it
+ * could lose. */
 bool object_owned(struct lock *lock)
 {
 	return lock->files.state->life != OBJECT_HELD || lock->files.state->object->is_ours(lock) ||
@@ -315,9 +318,9 @@ void object_beat(struct lock *lock)
 	futimens(lock->fd, NULL); /* by descriptor: never another holder's lock */
 }
 
-/* R1: if the name means another object, the lock was lost.  R2: the name goes before the flock.
- * R3: LOCK_UN releases the flock for all processes that share it, because waiters sleep in it, and
- * a process that the command left behind may have inherited it. */
+/* R1: if the name means another object, the lock was lost.  R2: remove the name, before the flock
+ * is released.  R3: release the flock with LOCK_UN, not with close(2): waiters sleep in flock(2),
+ * and a process that the command left behind may keep an inherited descriptor open. */
 static void remove_object(struct lock *lock)
 {
 	const struct object *object = lock->files.state->object;

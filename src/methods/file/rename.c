@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* One file with two names: it is called LOCK ("at home") while the lock is free.  To take the lock
- * is to rename the file to LOCK.held ("away"), to release it is to rename it back.  A semlock that
- * holds the lock has the file under flock(2) as well: if a file is away and not flocked, a dead
- * holder left it, or a script holds it.
+/* One file with two names.  It is called LOCK ("at home") while the lock is free.  To take the
+ * lock, a process renames the file to LOCK.held ("away").  To release the lock, the process renames
+ * it back.  A semlock that holds the lock also has the file under flock(2).  So if the file is away
+ * and not flocked, a dead holder left it, or a script holds the lock.
  *
- * The record is written before the file goes away, and erased after it has come back: a file that
- * semlock renamed is never away without a record.  Only --init makes the file, because a lookup
- * during a rename may find neither name. */
+ * semlock writes the record before the file goes away, and erases the record after the file has
+ * come back.  So a file that semlock renamed is never away without a record.  A lookup during a
+ * rename may find neither name, so semlock does not make a file that seems to be missing: only
+ * --init does. */
 #include <config.h>
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static int rename_open(struct lock *lock, struct error *error)
 
 /* ---- the file ---- */
 
-/* Open it under either name.  It can move from the second name to the first between two tries. */
+/* Open the file under either name.  It may be renamed between two tries: try both names in turn. */
 static int open_file(const struct lock *lock)
 {
 	int fd = -1;
@@ -50,8 +51,8 @@ static int open_file(const struct lock *lock)
 	return fd;
 }
 
-/* Returns TAKEN; BUSY if another process holds it or, with SLEEP, a signal interrupted the sleep;
- * FAILED. */
+/* Returns TAKEN; BUSY if another process has FD flocked or, with SLEEP, a signal ended the sleep;
+ * or FAILED. */
 static enum outcome flock_file(int fd, enum wait wait, struct error *error)
 {
 	if (!FAULT_POINT("rename.flock") &&
@@ -63,8 +64,8 @@ static enum outcome flock_file(int fd, enum wait wait, struct error *error)
 	    "use -m link or excl: flock(2), which guards the lock file, fails here");
 }
 
-/* --init: make the file, unless there is one.  It is flocked before it has its name: no process can
- * take it until we know that there is no other file away. */
+/* --init: make the file, unless there is one.  Flock it before it gets its name: so no process can
+ * take it before we know that there is no file named LOCK.held. */
 static int make_file(struct lock *lock, struct error *error)
 {
 	struct file_lock *file = lock->files.state;
@@ -179,8 +180,8 @@ static int rename_prepare(struct lock *lock, struct error *error)
 	return 0;
 }
 
-/* The command, at its start barrier, shares our flock: without LOCK_UN it would keep the file
- * flocked. */
+/* Close the file.  Unlock it first: the command, which waits at its start barrier, shares our flock
+ * and would keep the file flocked. */
 static void rename_close(struct lock *lock)
 {
 	flock(lock->fd, LOCK_UN);
@@ -194,7 +195,7 @@ static int rename_write(struct lock *lock, struct error *error)
 {
 	int result;
 
-	/* a script's PID, or a record that was not erased */
+	/* empty it: it may contain a script's PID, or a record that was not erased */
 	UNINTERRUPTED(result, ftruncate(lock->fd, 0));
 	if (result != 0)
 		return error_set(error, ERROR_CREATE, "cannot write the lock file");
@@ -227,7 +228,7 @@ static void rename_erase(struct lock *lock)
 	errno = errnum;
 }
 
-/* The file is under our flock, and at home. */
+/* Take the lock: the file is at home, and under our flock. */
 static enum outcome rename_away(struct lock *lock, struct error *error)
 {
 	if (!publish_describe(lock)) {
@@ -248,8 +249,9 @@ static enum outcome rename_away(struct lock *lock, struct error *error)
 	return TAKEN;
 }
 
-/* Rename the file back for a dead holder.  A user who may not rename the file (another's, in a
- * sticky directory) could not release it either. */
+/* The holder is dead: rename the file back, and take the lock.  If we may not rename it (another
+ * user's file in a sticky directory), wait instead, because we could not release the lock
+ * either. */
 static enum outcome rename_back(struct lock *lock, enum wait wait, struct error *error)
 {
 	if (move_file(lock, lock->files.state->away, lock->id.entry) == 0) {
@@ -275,8 +277,8 @@ static bool rename_is_left(struct lock *lock, pid_t *holder)
 	lockdir_read_record(lock->fd, &record);
 	if (fstat(lock->fd, &status) != 0)
 		return false; /* nothing proves that it was left behind */
-	/* A script only renames the file.  A record that is much older than the rename may be of an
-	 * earlier holder, whose death proves nothing. */
+	/* A script only renames the file.  The record in it may be an earlier holder's, whose death
+	 * proves nothing.  So DEAD does not count if the record is much older than the rename. */
 	renamed = status.st_ctim.tv_sec > status.st_mtim.tv_sec + 10;
 	if (record.kind != RECORD_FULL)
 		takeover_note_naming(&status);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A symbolic link whose target is the record.  It cannot be flocked: the holder is dead when both
- * the command and the semlock that releases the lock are.  Processes that take over from a dead
- * holder exclude each other by a file beside it, the guard (.LOCK.guard), which is flocked and then
- * removed.  The S steps are those of the model tests/models/semlock_symlink.pml.
+/* A symbolic link whose target is the record.  A link cannot be flocked, so the holder counts as
+ * dead when two processes are dead: the command, and the semlock that would release the lock.
+ * Processes that take over from a dead holder exclude each other with the guard, a file beside the
+ * link (.LOCK.guard): they flock it, and remove it afterwards.  The S steps are those of the model
+ * tests/models/semlock_symlink.pml.
  *
- * A release takes no guard: while we live no process can find us dead, and so a process that is
- * stopped while it holds the guard cannot delay us (STOP in that model).  Only a waiter with
- * --stale could remove our lock by its age.  So with --stale the release takes the guard, too, and
- * waits for it for a second at most; a sign of life takes it, or is left out if another process
- * holds it (tests/models/existlock.pml, RELGUARD and HBGUARD). */
+ * A release without --stale takes no guard.  While we live, no process finds us dead, so none
+ * removes our link.  Nor can a process that is stopped while it holds the guard delay us (STOP in
+ * that model).
+ *
+ * With --stale, a waiter could remove our link because of its age.  So a release then takes the
+ * guard, and waits for it for a second at most.  A sign of life takes the guard as well, and is
+ * left out if another process holds it (tests/models/existlock.pml, RELGUARD and HBGUARD). */
 #include <config.h>
 
 #include <errno.h>
@@ -30,8 +33,8 @@ struct link_seen {
 	struct stat status;
 };
 
-/* Returns false with errno set if the link cannot be read.  So do the functions below, which set
- * ENOENT if the link has another target. */
+/* Read the link's target into EXISTING.  Returns false with errno set if the link cannot be read.
+ * So do the next two functions.  They set ENOENT if the link has another target. */
 static bool read_target(const struct lock *lock, struct link_seen *existing)
 {
 	ssize_t length = readlinkat(lock->files.directory, lock->id.entry, existing->target,
@@ -64,17 +67,17 @@ static bool symlink_is_ours(const struct lock *lock)
 
 /* Take LOCK's guard with FLOCK_FILE(), and put its name into NAME.  Returns its descriptor, or -1
  * with errno set: EWOULDBLOCK if another process holds it.  The process that held the guard before
- * us removes it, perhaps before we have flocked it: then open it again. */
+ * us may remove it between our open and our flock: then open the guard again. */
 static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock_file)(int fd))
 {
-	/* NFS: see takeover.c */
+	/* on NFS, LOCK_EX needs a descriptor that is open for writing */
 	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY |
 	                  (lock->files.state->local ? O_RDONLY : O_RDWR);
 	int fd, errnum;
 
 	snprintf(name, NAME_SIZE, ".%.200s.guard", lock->id.entry);
 	for (;;) {
-		do { /* without O_CREAT first: see fs.protected_regular */
+		do { /* first without O_CREAT: with it, fs.protected_regular can refuse the open */
 			fd = openat(lock->files.directory, name, flags);
 			if (fd < 0 && errno == ENOENT)
 				fd = openat(lock->files.directory, name, flags | O_CREAT | O_EXCL,
@@ -96,7 +99,7 @@ static int guard_take(const struct lock *lock, char name[NAME_SIZE], int (*flock
 	return -1;
 }
 
-/* S6: remove the guard, and release it. */
+/* S6: remove the guard, then close it, which releases its flock. */
 static void guard_leave(const struct lock *lock, int guard, const char *name)
 {
 	if (guard < 0)
@@ -115,8 +118,9 @@ static enum verdict symlink_judge(struct lock *lock, struct link_seen *existing)
 	return takeover_judge(lock, &existing->record, &existing->status, 0);
 }
 
-/* S4: judge again under the guard.  The same record means the same holder, and a dead one stays
- * dead; but with --stale the holder may have given a sign of life before we had the guard. */
+/* S4: judge again while we hold the guard.  The same record means the same holder, and a dead
+ * holder stays dead.  But with --stale, the holder may have given a sign of life before we took the
+ * guard. */
 static bool symlink_still_allowed(struct lock *lock, struct link_seen *existing)
 {
 	return symlink_is_unchanged(lock, existing) &&
@@ -124,10 +128,11 @@ static bool symlink_still_allowed(struct lock *lock, struct link_seen *existing)
 		   takeover_allowed(lock, symlink_judge(lock, existing), &existing->status));
 }
 
-/* S3 to S6: take the guard, judge again, remove the link, leave the guard.  The holder has been
- * found dead BEFORE the record is compared under the guard.  Another process keeps the guard for a
- * moment only, unless it is stopped.  Meanwhile the holder may release the lock: so wait for the
- * lock, not for the guard. */
+/* S3 to S6: take the guard, judge again, remove the link, leave the guard.  The order matters: the
+ * holder was found dead BEFORE the record is compared under the guard.
+ *
+ * If another process holds the guard, wait for the lock, not for the guard: that process may be
+ * stopped, and the holder may release the lock meanwhile. */
 static enum outcome symlink_take_over(struct lock *lock, struct link_seen *existing, enum wait wait,
     struct error *error)
 {
@@ -160,8 +165,8 @@ static int symlink_cannot_read(const struct lock *lock, struct error *error)
 }
 
 /* The verdict on EXISTING's record is ALIVE.  Wait until the command has ended, and then until its
- * semlock has removed the lock, which usually takes a moment.  Waiting for that semlock's end would
- * take too long: poll first. */
+ * semlock has removed the link.  The semlock usually does so within a moment, but may itself live
+ * longer.  So look for the link at short intervals before waiting for the semlock's end. */
 static enum outcome symlink_await_holder(struct lock *lock, const struct link_seen *existing)
 {
 	const struct record *record = &existing->record;
@@ -179,7 +184,7 @@ static enum outcome symlink_await_holder(struct lock *lock, const struct link_se
 	return foreign_holder_await(lock, record->semlock, false);
 }
 
-/* S2: read and judge what has the name; wait while its holder lives. */
+/* S2: read and judge the link that has the name; wait while its holder lives. */
 static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct error *error)
 {
 	struct link_seen existing;
@@ -197,8 +202,8 @@ static enum outcome symlink_attempt(struct lock *lock, enum wait wait, struct er
 	return foreign_holder_await(lock, 0, false);
 }
 
-/* S1: make the link.  NFS: the reply can get lost, and a second attempt then fails with EEXIST for
- * our own link. */
+/* S1: make the link.  On NFS, the server's reply can get lost: the kernel asks again, and the
+ * server answers EEXIST, for our own link. */
 static enum outcome symlink_publish(struct lock *lock, struct error *error)
 {
 	char target[RECORD_LONGEST];
@@ -224,9 +229,10 @@ static enum outcome symlink_idle(struct lock *lock, struct error *error)
 	                                                                                : BUSY;
 }
 
-/* A process that keeps the guard for a second was stopped between finding our lock old and removing
- * it.  When it continues, it removes whatever lock is there.  So leave our lock: once we have
- * ended, it is a dead holder's, and the next process takes it over. */
+/* With --stale: if another process keeps the guard for a second, it has found our link too old, and
+ * was stopped before it removed the link.  When it continues, it removes whatever link has the
+ * name: so leave ours there.  Once we have ended, ours is a dead holder's, and waiters take
+ * over. */
 static int symlink_remove(struct lock *lock, int fd)
 {
 	char name[NAME_SIZE];
@@ -247,7 +253,8 @@ static int symlink_remove(struct lock *lock, int fd)
 	return result;
 }
 
-/* Without the guard there is no sign of life this time: the next one comes soon enough. */
+/* If another process holds the guard, leave out this sign of life: the next one comes soon
+ * enough. */
 static void symlink_beat(struct lock *lock)
 {
 	char name[NAME_SIZE];

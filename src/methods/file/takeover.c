@@ -20,7 +20,7 @@
 #include "methods/file/filemethods.h"
 
 /* An empty file that is younger than this may be about to be written.  Do not even flock it:
- * waiters could keep its creator from flocking it forever. */
+ * waiters that flock it in turn could keep its creator from ever doing so. */
 #define GRACE (2 * SECOND)
 
 struct object_seen {
@@ -33,11 +33,11 @@ struct object_seen {
  *
  * inotify reports changes of the directory, a pidfd the holder's death.  Either can be missing (no
  * permission, no such call, a holder on another host), and neither reports that a lock has grown
- * old.  So the waiter looks at the lock every second as well; without notification after a
- * millisecond, then ever less often, up to every tenth of a second.
+ * old.  So the waiter also looks at the lock every second.  Where a change may go unreported, it
+ * looks after a millisecond, and then less and less often, down to every tenth of a second.
  *
- * The kernel takes ten milliseconds to close an inotify descriptor: it is opened for foreign
- * holders only, and closed after the release. */
+ * The kernel takes ten milliseconds to close an inotify descriptor.  So the waiter opens one only
+ * for such a holder, and closes it after the release. */
 
 int foreign_holder_listen(struct lock *lock)
 {
@@ -74,7 +74,7 @@ static bool concerns_us(const struct lock *lock)
 	return false;
 }
 
-/* In ms. */
+/* The time until the next look at the lock, in ms.  NOTIFIED: a change wakes us earlier. */
 static int next_pause(struct file_lock *file, bool notified)
 {
 	if (notified)
@@ -97,7 +97,7 @@ static enum outcome sleep_until_change(struct lock *lock, int process, bool noti
 
 	do {
 		ready = poll(sources, 2, left);
-		if (ready < 0 && errno != EINTR) /* refused */
+		if (ready < 0 && errno != EINTR) /* poll(2) has failed: sleep without it */
 			ready = nap(left * MILLISECOND);
 		if (ready < 0)
 			return errno == EINTR ? BUSY : AGAIN;
@@ -114,8 +114,8 @@ enum outcome foreign_holder_await(struct lock *lock, pid_t pid, bool dies_with_i
 	enum outcome outcome = AGAIN;
 	int process = pid > 0 ? pidfd_of(pid) : -1;
 
-	/* PID has just ended; or kill(2) is refused, so PID merely seemed to be alive: without a
-	 * sleep, this would be a busy loop. */
+	/* PID has just ended; or it only seemed to live, because kill(2) is forbidden.  In the
+	 * second case, the caller would come back at once, again and again: sleep. */
 	if (process < 0 && pid > 0 && errno == ESRCH)
 		return sleep_until_change(lock, -1, false);
 	dies_with_it = dies_with_it && process >= 0;
@@ -141,7 +141,8 @@ void foreign_holder_forget(struct file_lock *file)
 
 /* ---- the verdict ---- */
 
-/* In ns; -1: unknown. */
+/* The age of STATUS's mtime at the moment NOW (0: the file system's present time), in ns; -1:
+ * unknown. */
 static int64_t age_of(const struct lock *lock, const struct stat *status, int64_t now)
 {
 	if (now == 0)
@@ -239,7 +240,8 @@ static enum outcome takeover_cannot_open(const struct lock *lock, struct error *
 	return lockdir_failed(error, ERROR_OPEN, "cannot examine the lock");
 }
 
-/* NFS: LOCK_EX needs a descriptor that is open for writing. */
+/* Open what has the lock's name.  On NFS, LOCK_EX needs a descriptor that is open for writing.  If
+ * that is forbidden, open it for reading: the record can still be judged. */
 static int open_name(const struct lock *lock)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, fd = -1;
@@ -283,8 +285,9 @@ enum outcome takeover_wait(struct lock *lock, int fd, enum wait wait, pid_t pid)
 	return wait == TRY ? BUSY : foreign_holder_await(lock, pid, false);
 }
 
-/* On the server itself, the flock of an NFS client is a record lock: a PID that is dead here may be
- * alive on that client. */
+/* Does another process have a record lock on FD?  On an NFS server, a client's flock is such a
+ * lock.  Then the recorded PID is of a process on that client, which may live although the PID is
+ * dead here. */
 static bool has_record_lock(int fd)
 {
 	struct flock bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -292,8 +295,8 @@ static bool has_record_lock(int fd)
 	return fcntl(fd, F_OFD_GETLK, &bytes) == 0 && bytes.l_type != F_UNLCK;
 }
 
-/* I3: flock the object.  A waiter sleeps in the flock of a semlock's lock: one wake-up, on release
- * or death. */
+/* I3: flock the object.  A semlock that holds the lock has it flocked.  A waiter sleeps in
+ * flock(2), and wakes up once: when that holder releases the lock, or dies. */
 static enum outcome flock_existing(struct lock *lock, struct object_seen *existing, enum wait wait)
 {
 	if (call_try_flock(existing->fd) == 0)
@@ -301,14 +304,16 @@ static enum outcome flock_existing(struct lock *lock, struct object_seen *existi
 		           ? takeover_wait(lock, existing->fd, wait, 0)
 		           : TAKEN;
 	if (errno != EWOULDBLOCK || lock->files.state->by_age)
-		/* without flock(2) no takeover is safe */
+		/* flock(2) failed, and a takeover needs it; or (BY_AGE) another process is removing
+		 * it */
 		return takeover_wait(lock, existing->fd, wait, 0);
 	if (wait == TRY || flock(existing->fd, LOCK_EX) != 0)
 		return BUSY;
 	return lockdir_same(lock, lock->id.entry, existing->fd) ? TAKEN : AGAIN;
 }
 
-/* I6: remove the name.  In a sticky directory only the owner may remove it. */
+/* I6: remove the lock's name.  In a sticky directory, we may not if the object is another
+ * user's. */
 static enum outcome remove_existing(struct lock *lock, const struct object_seen *existing,
     enum wait wait, struct error *error)
 {

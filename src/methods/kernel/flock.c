@@ -36,7 +36,8 @@ static enum outcome explain_failed_flock(struct lock *lock, enum wait wait, stru
 		break;
 	case EBADF:
 	case EIO:
-		/* On NFS, flock(2) is a record lock, and an exclusive one needs write access. */
+		/* On NFS, flock(2) is a record lock: an exclusive one needs a file open for
+		 * writing. */
 		if (lock->spec->name != NULL && lock->kernel.access == O_RDONLY &&
 		    lock->spec->mode == EXCLUSIVE) {
 			lock->kernel.access = O_RDWR;
@@ -65,7 +66,8 @@ static int flock_drop(struct lock *lock, struct error *error)
 {
 	struct flock slots = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = FLOCK_FIRST_SLOT};
 
-	if (lock->spec->name == NULL) /* which slot a caller's descriptor holds is unknown here */
+	/* unlock all slots: which one a caller's descriptor holds is unknown */
+	if (lock->spec->name == NULL)
 		fcntl(lock->fd, F_OFD_SETLK, &slots);
 	if (flock(lock->fd, LOCK_UN) != 0)
 		return error_set(error, ERROR_LOCKABLE, "cannot unlock");

@@ -18,8 +18,8 @@ extern const struct method method_posix;
 
 /* ---- fcntl.c ---- */
 
-/* A method's take_slot and drop_slot: a record lock on a byte of the range, or beyond any program's
- * data. */
+/* A method's take_slot and drop_slot.  Slot N is a record lock on byte N of the range or, with
+ * flock, on a byte beyond any program's data. */
 enum outcome kernel_take_slot(struct lock *lock, unsigned slot, enum wait wait,
     struct error *error);
 void kernel_drop_slot(struct lock *lock, unsigned slot);

@@ -20,10 +20,10 @@
 #include "sys/file_system.h"
 #include "sys/files.h"
 
-/* O_NONBLOCK: open() of a FIFO without a writer would block.  O_NOCTTY: a terminal must not become
- * ours.  Never O_TRUNC: the file may be somebody's data.  If the command inherits the descriptor,
- * it is opened without O_CLOEXEC, which saves a call: with a kernel lock, we exec only the
- * command. */
+/* O_NONBLOCK: open(2) of a FIFO without a writer would block.  O_NOCTTY: a terminal must not become
+ * our controlling terminal.  Never O_TRUNC: the file may be somebody's data.  If the command
+ * inherits the descriptor, leave out O_CLOEXEC, which saves a later call: with a kernel lock, we
+ * execute no other program than the command. */
 static int open_flags(const struct lock *lock)
 {
 	bool inherited = lock->child != NULL && lock->child->inherits;
@@ -82,10 +82,11 @@ static int create_file(struct lock *lock, const char *path, int flags, struct er
 	return fd;
 }
 
-/* K1: open the file, or create it.  Without O_CREAT first, and then only with O_EXCL: with
- * fs.protected_regular even root may not open another user's file in a sticky directory with
- * O_CREAT.  *IS_LINK: PATH is a symbolic link, which must be checked first.  -1 without an error:
- * try again. (openat: the open of musl makes a second system call for O_CLOEXEC.) */
+/* K1: open the file, or create it.  Try first without O_CREAT, then with O_CREAT and O_EXCL: with
+ * O_CREAT alone, fs.protected_regular keeps even root from opening another user's file in a sticky
+ * directory.  Sets *IS_LINK if PATH is a symbolic link, which the caller must check.  Returns -1
+ * with no error in ERROR if the caller is to try again.  (openat: musl's open makes a second system
+ * call for O_CLOEXEC.) */
 static int open_or_create(struct lock *lock, const char *path, int flags, bool *is_link,
     struct error *error)
 {
@@ -106,7 +107,7 @@ static int open_or_create(struct lock *lock, const char *path, int flags, bool *
 	return -1;
 }
 
-/* The last component of the name is a symbolic link. */
+/* Open LOCK's name, whose last component is a symbolic link. */
 static int open_through_link(struct lock *lock, int flags, struct error *error)
 {
 	char path[PATH_MAX];
@@ -124,7 +125,7 @@ static int open_through_link(struct lock *lock, int flags, struct error *error)
 	return fd;
 }
 
-/* ---- what it cannot promise on its file system ---- */
+/* ---- what a kernel lock cannot promise on some file systems ---- */
 
 bool lockfile_on_network(const struct lock *lock)
 {
@@ -133,11 +134,12 @@ bool lockfile_on_network(const struct lock *lock)
 	return kind == FS_NFS || kind == FS_NETWORK;
 }
 
-/* Can the open LOCK promise what was asked for? */
+/* LOCK is open.  Does its file system support what was asked for?  Returns 0, or -1 with ERROR
+ * filled. */
 static int check_limits(const struct lock *lock, struct error *error)
 {
 	bool is_flock = !lock_can(lock, CAN_RANGE);
-	enum file_system kind = FS_LOCAL; /* a disk: do not search mountinfo for it */
+	enum file_system kind = FS_LOCAL; /* true of a disk, whose device has a major number */
 	struct procfs_mount mount;
 
 	if (major(lock->id.file.device) == 0)
@@ -195,8 +197,8 @@ static bool is_on_nfs(const struct lock *lock)
 	       (major(lock->id.file.device) == 0 && file_system_nfs(lock->fd));
 }
 
-/* On NFS a name in the cache can mean a file that another machine has removed.  If the server says
- * that the directory has changed, its names are looked up anew. */
+/* On NFS, a cached name can mean a file that another machine has removed.  So ask the server about
+ * the directory: if it has changed, the kernel looks up its names anew. */
 static void ask_for_name(const struct lock *lock)
 {
 	char space[PATH_MAX];
@@ -241,8 +243,8 @@ bool lockfile_current(const struct lock *lock)
 	return stat_name(lock, &now) == 0 && lock_is_on(lock, &now);
 }
 
-/* LOCK is held exclusively.  Every process that takes the lock compares the name, too, so that
- * nothing can come between the comparison and the unlink. */
+/* We hold LOCK exclusively.  A process that gets the lock on this file after us compares the name
+ * as well, and finds that it is gone.  So unlink(2) lets no second process hold the lock. */
 static void remove_name(const struct lock *lock, struct stat *file)
 {
 	CRASH_POINT("lockfile.retaken");
@@ -250,8 +252,9 @@ static void remove_name(const struct lock *lock, struct stat *file)
 	    !lock_is_on(lock, file) || file->st_size > 0 || unlink(lock->spec->name) != 0)
 		return;
 	CRASH_POINT("lockfile.unlinked");
-	if (file->st_nlink == 1)        /* else other processes open it by its other name */
-		queuefile_remove(lock); /* no newcomer can find it */
+	/* It was the file's only name, so no newcomer finds the file: remove the queue as well. */
+	if (file->st_nlink == 1)
+		queuefile_remove(lock);
 }
 
 /* Our own lock has been released.  Take it again, through a new descriptor and without waiting: a
@@ -362,7 +365,8 @@ void kernel_release(struct lock *lock)
 
 /* ---- is it still ours? ---- */
 
-/* Without O_DIRECT, reading an empty or a cached file does not ask the server. */
+/* Does a read from FD fail with EIO, as on NFS if its lock is lost?  Read with O_DIRECT: otherwise,
+ * reading an empty or a cached file does not ask the server. */
 static bool is_unreadable(int fd)
 {
 	_Alignas(4096) char page[4096];
@@ -391,7 +395,7 @@ static bool are_anothers(const struct lock *lock, off_t start, off_t length)
 	return result == 0 && bytes.l_type != F_UNLCK;
 }
 
-/* With --take there are several slots, each a byte. */
+/* Does another process have any byte of LOCK?  With --take, LOCK has several slots, each a byte. */
 static bool is_anothers(const struct lock *lock)
 {
 	if (lock->slot < 0)
@@ -403,7 +407,7 @@ static bool is_anothers(const struct lock *lock)
 	return false;
 }
 
-/* Can the server give the lock to another machine? */
+/* Can the server give the lock to another machine?  Not if the mount keeps locks in this kernel. */
 static bool is_leased(const struct lock *lock)
 {
 	bool is_flock = !lock_can(lock, CAN_RANGE);

@@ -15,8 +15,9 @@
 
 enum { MOST_SYMLINKS = 40, PROC_MAGIC = 0x9fa0 };
 
-/* In a sticky directory, only the users compared here can replace their link between this check and
- * the open. */
+/* Is STATUS that of a link which another user may have planted in DIRECTORY?  In a sticky
+ * directory, a link of one of the users compared here is safe: only they can replace it between
+ * this check and the open. */
 static bool is_planted(const struct stat *status, const char *directory)
 {
 	struct stat parent;
@@ -85,7 +86,8 @@ static enum follow_step follow_step(char path[PATH_MAX], int link_fd, enum links
 	struct stat file;
 
 	if (fstat(link_fd, &file) != 0) {
-		/* else a link, taken for a file, would be opened forever */
+		/* otherwise, a link would be taken for a file, and we would try to open it
+		 * forever */
 		refuse_links(error, errno);
 		return REFUSED;
 	}
@@ -100,7 +102,8 @@ static enum follow_step follow_step(char path[PATH_MAX], int link_fd, enum links
 		return REFUSED;
 	if (statfs(directory, &fs) == 0 && fs.f_type == PROC_MAGIC)
 		return ONLY_THE_KERNEL;
-	/* ENOENT, EINVAL: removed or replaced since it was opened: look at the path again. */
+	/* ENOENT, EINVAL: since we opened the link, it was removed or replaced: look at the path
+	 * again. */
 	if (follow_one(path, link_fd) != 0 && errno != ENOENT && errno != EINVAL) {
 		refuse_links(error, errno);
 		return REFUSED;

@@ -43,7 +43,7 @@ struct lease {
 	bool running;
 };
 
-/* After LOST the lock may be another holder's: SIGKILL follows SIGTERM after this time. */
+/* After LOST, another holder may have the lock: SIGKILL follows SIGTERM within this time. */
 #define KILL_DELAY SECOND
 
 static void lease_signal_all(struct lease *lease, int signo)
@@ -52,7 +52,7 @@ static void lease_signal_all(struct lease *lease, int signo)
 	pipe_holders_signal(&lease->pipe_holders, signo);
 }
 
-/* Called after the signals are sent: writing the message may block. */
+/* Call this after the signals are sent: writing the message may block. */
 static void lease_say_refused(struct lease *lease)
 {
 	if (lease->pipe_holders.refused > 0 && !lease->refused_said)
@@ -151,7 +151,7 @@ static void lease_act(struct lease *lease)
 	if (now >= lease->kill_at) {
 		lease_signal_all(lease, SIGKILL);
 		lease->pause += lease->pause < SECOND ? lease->pause : 0;
-		/* again: the search misses a process forked meanwhile */
+		/* kill again after PAUSE: the search misses a process that is forked meanwhile */
 		lease->kill_at = now + lease->pause;
 	}
 	/* Last: writing a message may block. */
@@ -226,7 +226,8 @@ int lease_guard(const struct guard *guard, struct error *error)
 		    "lost before the command was started: the lease has ended, or is about to");
 	if (descriptor_pipe(lease->stop) != 0)
 		return error_set(error, ERROR_SYSTEM, "cannot make a pipe");
-	/* As subreaper, find descendants that have closed the pipe or never had it. */
+	/* Become a subreaper, so as to find descendants that have closed the pipe or never had
+	 * it. */
 	if (process_stat(command, &seen))
 		lease->pipe_holders.since = seen.started;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -236,16 +237,17 @@ int lease_guard(const struct guard *guard, struct error *error)
 	lease->running = errno == 0;
 	if (!lease->running)
 		return error_set(error, ERROR_SYSTEM, "cannot start the lease's timer thread");
-	/* --who recognises a holder by it; set it here, because the command may run before the
-	 * thread does */
+	/* --who recognises a holder by this name.  Set it here, because the command may run before
+	 * the thread does. */
 	pthread_setname_np(lease->thread, LEASE_THREAD);
 	locksmith_begin(lock->server.helper, command);
 	return 0;
 }
 
 /* The command has ended.  Its descendants, and processes with the pipe open, may live until
- * KILL_AT.  Beyond that, wait one second for a process that we may not kill, and ten for one that
- * does not die: it forks faster than the search finds it, or the kernel keeps it from ending. */
+ * KILL_AT.  From then on, kill them.  After KILL_AT, wait one second for a process that we may not
+ * kill, and ten for one that does not die: it forks faster than the search finds it, or the kernel
+ * keeps it from ending. */
 static void lease_stop_leftovers(struct lease *lease)
 {
 	static const struct timespec between_looks = {0, 20 * MILLISECOND};
@@ -256,8 +258,8 @@ static void lease_stop_leftovers(struct lease *lease)
 	while (left && now < since + (lease->pipe_holders.refused > 0 ? SECOND : 10 * SECOND)) {
 		left = pipe_holders_signal(&lease->pipe_holders,
 			   now >= lease->kill_at ? SIGKILL : 0) > 0;
-		/* A process that was reaped may have forked during the search: search again.  After
-		 * KILL_AT, do so at once, before its child forks as well. */
+		/* If a process was reaped, it may have forked during the search: search again.
+		 * After KILL_AT, search at once, before the child forks as well. */
 		reaped = pipe_holders_reap();
 		if (!reaped || now < lease->kill_at)
 			nanosleep(&between_looks, NULL);
@@ -280,8 +282,8 @@ void lease_unguard(void)
 	pthread_join(lease->thread, NULL);
 	close(lease->stop[0]);
 	lease_listen(lease);
-	/* If semlock and the command were stopped for longer than the lease, it ended under the
-	 * command. */
+	/* If semlock and the command were stopped for longer than the lease, the lease ended while
+	 * the command still existed. */
 	if (clock_boottime() > lease->lock->server.helper->deadline)
 		lease->lock->end.lost = true;
 	if (lease->lock->end.lost)

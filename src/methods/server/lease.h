@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* methods/server/lease.h - while the command runs, a thread ends it before the lease of its lock
- * ends.
+/* methods/server/lease.h - a thread that ends the command before the lock's lease ends.
  *
- * The timer is in semlock: if the helper is stopped, killed or cut off and sends no HELD, semlock
- * ends the command before another holder can get the lock.  protocol/lease_schedule.h says when. */
+ * The timer is in semlock, because the helper can be stopped, killed or cut off from the server.
+ * Then no HELD comes, and semlock ends the command before another holder can get the lock.
+ * protocol/lease_schedule.h says when. */
 #ifndef SEMLOCK_METHODS_SERVER_LEASE_H
 #define SEMLOCK_METHODS_SERVER_LEASE_H
 
 #include "lock/lock.h"
 #include "report/error.h"
 
-/* Watch the lease of GUARD's one lock, in a thread, and tell the helper that the command runs.
- * Returns 0, or -1 with ERROR filled: the lease is over, or about to be; or the thread cannot be
- * started. */
+/* Start a thread that watches the lease of GUARD's one lock, and tell the helper that the command
+ * runs.  Returns 0, or -1 with ERROR filled if the lease is over or about to be, or if the thread
+ * cannot be started. */
 int lease_guard(const struct guard *guard, struct error *error);
 
 /* The command has ended: end the thread.  Then, if the lock was lost, end the processes that the

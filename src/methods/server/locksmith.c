@@ -57,8 +57,8 @@ void locksmith_schemes(char *text, size_t size, struct similar *similar)
 		snprintf(text, size, " (none)");
 }
 
-/* Write into TEXT why no program for the scheme was started.  ENOENT: no directory has one, and the
- * scheme may be mistyped.  Otherwise PATH is the program that was found. */
+/* Write into TEXT (SIZE bytes) why no helper was started.  If ERRNUM is ENOENT, no directory has a
+ * program for the scheme, which may be mistyped.  Any other ERRNUM is from starting PATH. */
 static void explain_exec(char *text, size_t size, const struct locksmith *helper, const char *path,
     int errnum)
 {
@@ -89,7 +89,7 @@ static void become_locksmith(const struct locksmith *helper, int output, const c
 	dup2(helper->monitor, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
 	if (fcntl(STDERR_FILENO, F_GETFD) <
-	    0) /* closed: a socket that gets this number would receive the messages */
+	    0) /* it is closed: a later socket would get its number, and the messages */
 		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 	descriptor_close_others();
 	/* a signal to our process group must not keep the helper from releasing the lock */
@@ -125,8 +125,8 @@ bool locksmith_marked(int pipe)
 	return size < 0 || size <= sysconf(_SC_PAGESIZE);
 }
 
-/* The helper is a program of its own, and does not know that semlock has more rights than its
- * caller. */
+/* SEMLOCK_SSH names a program to run.  If semlock has more rights than its caller (secure_getenv(3)
+ * then returns NULL), do not pass the variable on: the helper cannot know of these rights. */
 static void distrust_environment(void)
 {
 	if (secure_getenv("SEMLOCK_SSH") == NULL)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* methods/server/locksmith.h - semlock-locksmith(7), the helper that holds a lock on a server for
- * us: a program for each scheme of URLs, started with a pipe each way, and spoken to in lines.
+ * us.  There is a program for each URL scheme.  semlock starts it with two pipes; both sides write
+ * lines of text.
  *
- *	our end           the pipe                 semlock-locksmith-SCHEME
- *	in  ------------> START, then the end ---> standard input: end of file releases the lock
- *	out <------------ WAIT, OK, HELD, LOST <-- standard output: its end: the helper has ended
+ *	semlock's end     the pipe                 semlock-locksmith-SCHEME
+ *	in  ------------> START, then closed ----> standard input: end of file releases the lock
+ *	out <------------ WAIT, OK, HELD, LOST <-- standard output: closed when the helper ends
  *
- * The command inherits IN, and the subreaper keeps it open: the lock is not released under a
- * command that still runs. */
+ * The command inherits IN, and the subreaper (run/subreaper.h) keeps it open, too.  So as long as
+ * the command runs, the helper does not read end of file, and keeps the lock. */
 #ifndef SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 #define SEMLOCK_METHODS_SERVER_LOCKSMITH_H
 
@@ -23,7 +24,7 @@
 #include "report/text.h"
 #include "sys/deadline.h"
 
-/* Is NAME, of a process, a helper's?  The kernel cuts it after 15 bytes. */
+/* Is NAME, a process's name, that of a helper?  The kernel cuts such names after 15 bytes. */
 static inline bool name_is_helper(const char *name)
 {
 	return strncmp(name, LOCKSMITH_PREFIX, 15) == 0;
@@ -44,30 +45,32 @@ struct locksmith {
 	int monitor; /* the read end of the same pipe: POLLHUP shows that no process has IN open */
 	int out;
 	char buffer[LOCKSMITH_LINE];
-	int unheard;  /* errno if poll(2) on OUT was refused; else 0 */
+	int unheard;  /* errno if poll(2) on OUT failed; else 0 */
 	size_t used;  /* bytes in BUFFER ... */
 	size_t taken; /* ... of which the first TAKEN are the previous line */
 	const char *scheme, *url;
 	unsigned offers; /* OFFERS_... */
-	/* by when the helper must answer, and end if the answer is not OK */
+	/* when the helper must have answered and, if the answer is not OK, must have ended */
 	struct deadline answer_by;
 	bool waited;      /* WAIT was read */
 	bool held;        /* OK was read */
 	int64_t lease;    /* ns */
-	int64_t deadline; /* ns on CLOCK_BOOTTIME; until then no other process can get the lock */
+	int64_t deadline; /* ns on CLOCK_BOOTTIME: until then no other process can get the lock */
 };
 
-/* The N-th directory, from 0, in which helpers are searched for: SEMLOCK_LOCKSMITH_DIR, if it is
- * set and this process has no more rights than its caller, and libexec.  NULL past the last. */
+/* Return the N-th directory, from 0, in which helpers are searched for; NULL past the last.
+ * SEMLOCK_LOCKSMITH_DIR is the first, if it is set and this process has no more rights than its
+ * caller.  libexec is the last. */
 const char *locksmith_directory(unsigned n);
 
-/* Write into TEXT (SIZE bytes) the schemes of the installed helpers, each after a blank, or else "
- * (none)"; compare each with SIMILAR. */
+/* Write the schemes of the installed helpers into TEXT (SIZE bytes), each after a blank.  If no
+ * helper is installed, write a blank and "(none)".  Pass each scheme to similar_try() with
+ * SIMILAR. */
 void locksmith_schemes(char *text, size_t size, struct similar *similar);
 
-/* Mark PIPE as a helper's input, by a size that other pipes seldom have.  server_inherited()
- * searches all processes for the reader of an inherited pipe.  If no inherited pipe has the mark,
- * it makes no such search. */
+/* Mark PIPE as a helper's input, by giving it a size that other pipes seldom have.  This saves
+ * time: server_inherited() searches all processes for a helper only if this process has inherited a
+ * marked pipe. */
 void locksmith_mark(int pipe);
 
 /* May PIPE be a helper's input?  Also true if the kernel does not report the size. */

@@ -13,7 +13,8 @@
 #include "methods/server/scheme.h"
 #include "methods/server/server.h"
 
-/* The length of NAME's scheme, which END follows ("://"): of "ETCD://h/x", 4; 0: there is none. */
+/* Return the length of NAME's scheme if END ("://" or ":") follows it, else 0.  For "ETCD://h/x"
+ * and "://", that is 4. */
 static size_t scheme_length(const char *name, const char *end)
 {
 	size_t length =

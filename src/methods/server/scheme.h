@@ -10,7 +10,8 @@
 /* Room for the longest scheme, with its NUL. */
 enum { SCHEME_SIZE = 32 };
 
-/* The method for the URL NAME, named after the scheme in lower case.  NULL: NAME is not a URL. */
+/* Return the method for NAME if that is a URL, else NULL.  The method's name is the URL's scheme,
+ * in lower case. */
 const struct method *server_method(const char *name);
 
 /* True if NAME is not a URL, but begins with the scheme of an installed helper and a colon. */

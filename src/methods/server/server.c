@@ -19,9 +19,9 @@
 #include "sys/crash_points.h"
 #include "sys/signals.h"
 
-/* Beyond the end of -w, semlock waits GRACE for the helper's message, which takes some milliseconds
- * of CPU time and no answer from the server.  With -n, or a short -w, the helper has TRY_LIMIT to
- * reach the server.  In ns. */
+/* When -w is over, semlock waits GRACE longer for the helper's message.  The helper needs some
+ * milliseconds of CPU time for it, and no answer from the server.  With -n, or a short -w, the
+ * helper has TRY_LIMIT to reach the server.  In ns. */
 #define GRACE SECOND
 #define TRY_LIMIT (14 * SECOND / 5)
 
@@ -31,7 +31,7 @@
 
 enum { MOST_WORDS = 10 };
 
-/* The longest --note for a lock on a server, in bytes: it shares 200 with the command. */
+/* The longest --note for a lock on a server, in bytes: note and command share 200 bytes. */
 enum { LONGEST_NOTE = 150 };
 
 /* The helper's arguments, from its program to the URL. */
@@ -68,9 +68,9 @@ static void add_duration(struct words *words, const char *option, int64_t durati
 	    (long long)(duration % SECOND));
 }
 
-/* Add --note, in one line for other people's terminals: SPEC's note in quotes, if it has one, then
- * its command, as server_note_read() reads them.  A command that begins with a quote has an empty
- * note ("") before it. */
+/* Add --note, which other people's terminals show, as one line: SPEC's note in quotes, if it has
+ * one, then its command.  If the command begins with a quote, put an empty note ("") before it,
+ * because server_note_read() takes a quoted text at the beginning for the note. */
 static void add_note(struct words *words, const struct lock_spec *spec)
 {
 	char all[200] = "", text[sizeof all], note[LONGEST_NOTE + 1] = "";
@@ -124,7 +124,7 @@ static int start_helper(struct lock *lock, const struct wait_options *wait, stru
 	add_word(&words, "--pid=%ld", (long)lock->child->semlock);
 	if (spec->command != NULL || spec->note != NULL)
 		add_note(&words, spec);
-	add_text(&words, "--"); /* the URL may begin with "-" */
+	add_text(&words, "--"); /* no option follows */
 	add_text(&words, spec->name);
 	if (words.full)
 		return error_plain(error, ERROR_NONE, "too many arguments for the helper");
@@ -183,9 +183,9 @@ static int read_before_start(struct locksmith *helper, struct error *error)
 	return 0;
 }
 
-/* OK has been read.  Returns NEEDS_CHILD: the command, which inherits the helper's input, may be
- * started; AGAIN: our turn came while this process was stopped in the queue (Ctrl-Z), and has
- * passed; or FAILED. */
+/* OK has been read.  Returns NEEDS_CHILD: start the command, which inherits the helper's input.
+ * Returns AGAIN if our turn came while this process was stopped in the queue (Ctrl-Z), and the
+ * lease is over.  Else returns FAILED. */
 static enum outcome call_for_child(struct lock *lock, bool try_once, struct error *error)
 {
 	struct locksmith *helper = lock->server.helper;
@@ -222,7 +222,8 @@ static int ask_helper(struct lock *lock, const struct wait_options *wait, struct
 		*until = deadline_after(TRY_LIMIT);
 	if (locksmith_greet(lock->server.helper, until, error) != 0)
 		return -1;
-	/* The helper's time began when it started to run: late, on a busy machine. */
+	/* The helper counts --wait from its own start, which may be late on a busy machine: give it
+	 * the time that passed until its first line. */
 	until->at += clock_now() - asked;
 	return check_offers(lock, wait, error);
 }
@@ -263,13 +264,15 @@ static enum outcome wait_for_word(struct lock *lock, const struct wait_options *
 		note_owner(lock, text);
 		if (!wait->try_once)
 			return WAITS;
-		/* The server has answered, and the helper watches a holder for a moment. */
+		/* With -n, WAIT says that the helper has reached the server, and must watch a
+		 * holder or a slow login for a moment: wait for the next line without a limit. */
 		helper->answer_by = deadline_never();
 	}
 	return locksmith_silent(helper, got, error);
 }
 
-/* On a signal to end, do not wait for FREE: the helper releases the lock by itself. */
+/* Is a signal pending that ends semlock?  Then do not wait for FREE: the helper releases the lock
+ * by itself. */
 static bool told_to_end(void)
 {
 	sigset_t pending;
@@ -291,9 +294,10 @@ static void note_stuck(struct lock *lock, const char *text)
 	lock->end.stuck = EPROTO;
 }
 
-/* Wait for FREE, at most until the end of the lease.  If neither FREE nor LOST comes,
- * LOCK->end.stuck is EPROTO: the helper has said why; ECHILD: it has ended; EINTR: semlock was told
- * to end; or ETIMEDOUT.  Returns true if the helper has ended. */
+/* Wait for FREE or LOST, and for the helper's end, but not beyond the end of the lease.  If neither
+ * line comes, LOCK->end.stuck is EPROTO: the helper has sent a reason; ECHILD: the helper has
+ * ended; EINTR: a signal tells semlock to end; or ETIMEDOUT.  Returns true if the helper has
+ * ended. */
 static bool wait_until_free(struct lock *lock)
 {
 	struct deadline end = deadline_after(lock->server.helper->deadline - clock_boottime()),
@@ -325,8 +329,8 @@ static bool wait_until_free(struct lock *lock)
 	return got == LINE_END;
 }
 
-/* The wait was given up.  The helper leaves the queue, which takes a moment at most.  Returns true
- * if the helper has ended. */
+/* We have given up the wait.  Let the helper leave the queue, which takes a moment at most.
+ * Returns true if the helper has ended. */
 static bool wait_until_gone(struct locksmith *helper)
 {
 	struct deadline end = deadline_after(GRACE);
@@ -430,12 +434,12 @@ int server_ask(const struct lock *lock, server_line hear, void *context, struct 
 	}
 	if (got == LINE_LATE)
 		result = locksmith_silent(&helper, got, error);
-	/* It holds no lock, and may never exit. */
+	/* The helper holds no lock, and may never exit by itself. */
 	if (started && result != 0)
 		kill(helper.pid, SIGKILL);
 	status = locksmith_forget(&helper, true);
-	/* The answer of a helper that failed silently may be incomplete, and must not make a lock
-	 * look free. */
+	/* If a helper failed without an ERR line, its answer may be incomplete, and must not make a
+	 * lock look free. */
 	if (started && result == 0 && status != 0 && (status != EXIT_BUSY || !heard))
 		return locksmith_silent(&helper, LINE_END, error);
 	return result;

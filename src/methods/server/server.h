@@ -7,7 +7,8 @@
 #include "lock/method.h"
 #include "report/text.h"
 
-/* The method of all schemes; server_method() (scheme.h) gives it the scheme's name. */
+/* The method for locks on servers.  server_method() (scheme.h) returns a copy of it for each
+ * scheme. */
 extern const struct method method_on_server;
 
 /* Called with CONTEXT for each line of an answer. */

@@ -15,9 +15,8 @@
 #include "sys/files.h"
 #include "sys/process.h"
 
-/* Return a descriptor of this process that writes to the pipe INPUT, or to any helper's pipe if
- * INPUT is NULL; -1: none.  Skip read ends: with --hold, semlock reads from a pipe of its
- * caller. */
+/* Return a descriptor of this process that writes to the pipe INPUT or, if INPUT is NULL, to any
+ * marked pipe; -1: none.  Skip read ends: with --hold, semlock reads from a pipe of its caller. */
 static int inherited_end(const struct stat *input)
 {
 	DIR *fds = opendir("/proc/self/fd");
@@ -56,8 +55,8 @@ static bool see_process(pid_t pid, void *context)
 	char path[40];
 	int fd;
 
-	/* Compare the pipe first: reading the command line of each process would cost more than the
-	 * rest of a start. */
+	/* Compare the pipe before reading the process's command line: to read that of every process
+	 * would cost more than the rest of semlock's start. */
 	snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)pid);
 	if (stat(path, &input) != 0 || !S_ISFIFO(input.st_mode) ||
 	    (fd = inherited_end(&input)) < 0 || !process_read(pid, &process))
