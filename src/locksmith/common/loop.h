@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/common/loop.h - moments on the clock of the leases, clock_boottime(); sleep until one,
- * and read semlock's lines. */
+/* locksmith/common/loop.h - sleeping until a moment on clock_boottime()'s clock, by which leases
+ * run, and reading semlock's lines meanwhile. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 #define SEMLOCK_LOCKSMITH_COMMON_LOOP_H
 
@@ -38,10 +38,10 @@ void random_bytes(void *into, size_t size);
  * -1: TEXT is no such duration. */
 int bounded_duration(const char *text, int64_t *ns);
 
-/* Fill OWN with two descriptors for poll(2) to watch besides others: semlock's lines, and a timer
- * for the moment UNTIL (-1: no timer), which also runs while the machine is suspended.  Returns the
- * timeout in ms: 0 if UNTIL has come; -1, forever, if the timer will wake poll(2); else a second at
- * most, because poll(2) does not count the time of a suspend. */
+/* Fill OWN with two descriptors for poll(2): one for semlock's lines, and a timer that expires at
+ * the moment UNTIL, even if the machine is suspended meanwhile (-1: no timer can be made).  Returns
+ * the timeout for poll(2) in ms: 0 if UNTIL has come; -1, which is forever, if the timer will wake
+ * poll(2); else a second at most, because poll(2) does not count the time of a suspend. */
 int loop_prepare(struct pollfd own[2], int64_t until);
 
 /* Sleep until one of the COUNT (at most 4) descriptors FDS is ready, a line comes from semlock, or

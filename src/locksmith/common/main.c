@@ -18,8 +18,8 @@
 #include "locksmith/common/renewal.h"
 #include "locksmith/common/wait.h"
 
-/* When the command ends, the input ends, and the lock is released.  If a signal ended the helper
- * before, the lock would lapse under a running command: ignore them all. */
+/* Ignore the signals that could end the helper, or stop it: without the helper, the lock would
+ * expire while the command still runs.  The helper ends when its input ends, after the command. */
 static void outlive_signals(void)
 {
 	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
@@ -32,9 +32,9 @@ static void outlive_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* libcurl and libpq may load GnuTLS for features not used here, and its constructor makes 100 KB of
- * tables unless this function returns 1 (GNUTLS_SKIP_GLOBAL_INIT in gnutls.h).  A library that does
- * use GnuTLS initializes it by itself, and loses nothing. */
+/* libcurl and libpq may load GnuTLS for features that we do not use.  Unless this function returns
+ * 1, GnuTLS then makes 100 KB of tables when it is loaded (GNUTLS_SKIP_GLOBAL_INIT in gnutls.h).  A
+ * library that does use GnuTLS initializes it by itself, and loses nothing. */
 int _gnutls_global_init_skip(void);
 int _gnutls_global_init_skip(void)
 {
@@ -63,8 +63,8 @@ static int run(struct turn *turn, struct error *error)
 	return look == LOOK_BUSY ? EXIT_BUSY : 0;
 }
 
-/* Report what was wrong, if STATUS is -1, then tidy up, if the engine was PREPARED.  Returns the
- * exit status. */
+/* If STATUS is -1, report ERROR.  Then, if the engine was PREPARED, remove what is left on the
+ * server.  Returns the exit status. */
 static int finish(int status, bool prepared, struct turn *turn, const struct error *error)
 {
 	if (status < 0 && error->kind == ERROR_LOST) {
@@ -74,8 +74,8 @@ static int finish(int status, bool prepared, struct turn *turn, const struct err
 	} else if (status < 0) {
 		say(SAYS_ERR " %d %s", exit_status_of(error->kind), error->text);
 	}
-	/* While the command runs, leave what is left of its lock.  Answer semlock first: a silent
-	 * server must not delay the answer. */
+	/* This comes after the answer to semlock, which a silent server must not delay.  Leave what
+	 * is left of a lost lock if its command may still run. */
 	if (prepared && turn->options->action == ACTION_LOCK &&
 	    (protocol_released() || !protocol_started()))
 		release_rest(turn);
@@ -156,8 +156,8 @@ int main(int argc, char **argv)
 	prepared = status == 0 && engine.prepare(&options, &error) == 0;
 	status = finish(prepared ? run(&turn, &error) : -1, prepared, &turn, &error);
 #ifndef __SANITIZE_ADDRESS__ /* which looks for leaks at exit(3) */
-	/* semlock waits for the end of this process: libraries tidy up for longer than it takes to
-	 * start a command. */
+	/* semlock waits until this process has ended.  Skip exit(3): it would let libraries tidy
+	 * up, which takes longer than the start of a command. */
 	_exit(status);
 #endif
 	return status;

@@ -17,7 +17,7 @@
 /* With --no-wait, semlock gets its answer within three seconds, even if the server is silent. */
 #define NO_WAIT (5 * SECOND / 2)
 #define POLL_INTERVAL (2 * SECOND) /* between two requests */
-#define LAST_ANSWER (SECOND / 2)   /* after the end of --wait; semlock waits for a second */
+#define LAST_ANSWER (SECOND / 2)   /* for an answer after --wait is over; semlock waits a second */
 
 static const char help[] =
     "  [OPTION...] URL\n"
@@ -98,8 +98,8 @@ static int parse_mode(struct options *options, const char *text)
 	return strcmp(text, lease_mode_name(options->mode)) == 0 ? 0 : -1;
 }
 
-/* Return USUAL, a time in ns; in a build for tests, that in the environment variable NAME, if
- * set. */
+/* Return USUAL, a time in ns.  In a build for tests, return the time in the environment variable
+ * NAME instead, if it is set. */
 static int64_t unless_tested(const char *name, int64_t usual)
 {
 #ifdef ENABLE_CRASH_POINTS

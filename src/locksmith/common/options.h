@@ -20,14 +20,14 @@ struct options {
 	unsigned int slots;     /* LEASE_SLOTS: how many may hold at once */
 	unsigned int queue_max; /* wait only if fewer others wait; 0: no limit */
 	int64_t ttl;            /* nanoseconds, like all times here; 0: the engine's default */
-	/* age at which a lock directory without a sign of its holder is removed; 0: never */
+	/* ftp: age at which a lock directory without a sign of its holder is removed; 0: never */
 	int64_t stale;
 	bool stale_given;
 	int64_t interval; /* between two requests of a waiter that the server does not wake */
 	bool no_wait;
 	int64_t wait;      /* how long to wait for the lock, or NEVER */
 	int64_t until;     /* when the wait is over, on clock_boottime()'s clock */
-	int64_t answer_by; /* the moment to give up a silent server: until, or a little later */
+	int64_t answer_by; /* when to give up on a silent server: at UNTIL or a little later */
 	long pid;          /* see options_pid() */
 	const char *note;  /* shown to others, "" if none */
 	const char *url_text;
@@ -40,8 +40,8 @@ const char *lease_mode_name(enum lease_mode mode);
 /* The process that others see as the holder or waiter: semlock, and from START on the command. */
 long options_pid(const struct options *options);
 
-/* Put the holder, as others see it, into TEXT (SIZE bytes): the fields of a WAIT line from pid=
- * on. */
+/* Write into TEXT (SIZE bytes) what others are told about this holder or waiter: the fields of a
+ * WAIT line, from pid= on. */
 void options_holder(const struct options *options, char *text, size_t size);
 
 /* Read argv.  Returns 0, or -1 with ERROR filled (ERROR_USAGE). */

@@ -9,12 +9,13 @@
 
 #include "protocol/locksmith_words.h"
 
-/* Write one line to standard output.  Only WHO may block.  For the others, so that the heartbeat
- * goes on, a full pipe means: WAIT is dropped; the rest, but of HELD only the last, are kept and
- * written later. */
+/* Write one line to standard output.  While the pipe is full, only WHO blocks: no other line may
+ * delay a renewal.  So WAIT is dropped then, and all other lines are kept and written later; but of
+ * several HELD, only the last is kept. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* At the end: wait until all kept lines but HELD are written, or the reader has gone. */
+/* Call this before the program ends: it waits until all kept lines but HELD are written, or the
+ * reader has gone. */
 void protocol_end(void);
 
 /* Write "WAIT who" if who differs from the last one. */
@@ -26,12 +27,13 @@ int protocol_fd(void);
 /* Read and handle semlock's lines, without blocking. */
 void protocol_pump(void);
 
-/* Call this when poll(2) fails.  Returns if a signal interrupted it.  Any other error would recur,
- * and semlock would not be heard: reports it and exits.  The lock expires. */
+/* Call this when poll(2) fails.  If a signal interrupted poll(2), returns.  Any other error would
+ * recur, and keep us from hearing semlock: then this reports the error and exits, and the lock
+ * expires. */
 void protocol_poll_failed(void);
 
-/* True after START: the command runs, and the lock is to be renewed.  Before START, semlock may be
- * stopped, and the lock is not held for it beyond one lease. */
+/* True after START: the command runs, and the lock must be renewed.  Before START, semlock may be
+ * stopped, so the lock is held for one lease at most. */
 bool protocol_started(void);
 
 /* The PID in START, of the process to name as the holder; 0: none yet. */

@@ -5,7 +5,7 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/common/release.h"
 
-/* How long the user waits for an absent server: a lease, within these bounds. */
+/* How long to go on trying while the server is absent: for a lease, within these bounds. */
 #define LEAST (10 * SECOND)
 #define MOST (30 * SECOND)
 #define PAUSE (SECOND / 4)
@@ -23,8 +23,8 @@ static int lapses_by_itself(const struct turn *turn, const struct error *reason,
 
 int release_lock(struct turn *turn, struct error *error)
 {
-	/* Do not stop at the deadline: perhaps nobody has entered since, and what is left of the
-	 * lock may be in the way. */
+	/* Do not stop at the deadline: perhaps nobody has taken the lock since, and what is left of
+	 * ours may be in the way of others. */
 	int64_t give_up = clock_boottime() + later(LEAST, earlier(turn->lease, MOST));
 
 	turn->unsure = false;
@@ -33,8 +33,8 @@ int release_lock(struct turn *turn, struct error *error)
 		struct error reason = {.kind = ERROR_NONE};
 		enum freed freed = engine.release(turn, until, &reason);
 
-		/* Nobody else could take the lock before the deadline: it was removed by a request
-		 * of ours whose answer was lost. */
+		/* Before the deadline, nobody else could take the lock.  So a request of ours has
+		 * removed it, and the answer to that was lost. */
 		if (freed == FREE_GONE && turn->unsure && clock_boottime() < turn->deadline)
 			freed = FREED;
 		if (freed == FREED)
@@ -50,7 +50,8 @@ int release_lock(struct turn *turn, struct error *error)
 
 void release_rest(struct turn *turn)
 {
-	/* semlock waits for this process to end; after the end of input nobody does. */
+	/* Be quick, because semlock waits until this process has ended.  After the end of our
+	 * input, nobody waits for it. */
 	int64_t time = protocol_released() ? later(turn->lease / 3, SECOND) : SECOND;
 	struct error ignored;
 

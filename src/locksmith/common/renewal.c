@@ -11,7 +11,7 @@
 
 #define SLOWER 4
 
-/* Between two tries. */
+/* The time between two tries to renew, in ns. */
 static int64_t retry_after(const struct turn *turn)
 {
 	return earlier(SECOND / 2, turn->lease / 20);
@@ -22,8 +22,8 @@ static int64_t moment(const struct turn *turn, enum lease_part part)
 	return lease_moment(turn->deadline, turn->lease, part);
 }
 
-/* Once the lease's length has changed since OK, each HELD says it, because an earlier HELD may have
- * been dropped when the pipe was full. */
+/* If CHANGED, the lease's length has changed since OK.  From then on, put it into each HELD,
+ * because an earlier HELD may have been dropped when the pipe was full. */
 static void say_held(const struct turn *turn, bool changed)
 {
 	char lease[32] = "";

@@ -11,7 +11,7 @@
 
 #include "locksmith/common/url.h"
 
-/* The characters of a host name, which goes unquoted into another URL. */
+/* The characters that a host name may have.  Engines put it into other URLs, without quoting it. */
 #define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
 /* Copy LENGTH bytes of TEXT into OUT (SIZE bytes), with %XX decoded.  Returns -1 if they do not
@@ -52,7 +52,7 @@ static int url_take_user(const char *text, size_t length, const char *password, 
 	return 0;
 }
 
-/* ":1" to ":65535". */
+/* Is TEXT a colon and a port, ":1" to ":65535"? */
 static bool is_port(const char *text)
 {
 	size_t digits = strspn(text + 1, "0123456789");
@@ -75,7 +75,8 @@ static size_t in_brackets(const char *text)
 	return inet_pton(AF_INET6, address, &binary) == 1 ? (size_t)(end - text) + 1 : 0;
 }
 
-/* Refuse what libcurl would take for another host: to it, a colon without a port means port 80. */
+/* Refuse a host that libcurl would read in another way than we do: for example, it takes a colon
+ * without a port for port 80. */
 static int check_host(const char *host, struct error *error)
 {
 	size_t name = host[0] == '[' ? in_brackets(host) : strspn(host, HOST_CHARS);
@@ -173,7 +174,8 @@ void url_hostname(const char *host, char *name, unsigned int size)
 	    host[0] == '[' ? host + 1 : host);
 }
 
-/* CR and LF would end a command of FTP and begin another. */
+/* Copy the value of the environment variable NAME to INTO, "" if it is not set.  Refuse control
+ * characters: CR and LF would end an FTP command and begin another. */
 static int take_variable(const char *name, char *into, size_t size, struct error *error)
 {
 	const char *value = getenv(name);

@@ -19,13 +19,14 @@ static bool is_away(const struct error *error)
 
 /* ---- too late to enter ---- */
 
-/* So little of the lease is left that semlock would soon end the command. */
+/* Is so little of the lease left that semlock would soon end the command? */
 static bool is_late(const struct turn *turn)
 {
 	return clock_boottime() >= lease_moment(turn->deadline, turn->lease, LEASE_ENTER);
 }
 
-/* A lock whose answer came late is renewed before the command starts. */
+/* The server has given us the lock.  If its answer came late, renew the lock before the command
+ * starts. */
 static enum look enter(struct turn *turn, struct error *error)
 {
 	int64_t until = earlier(clock_boottime() + LATE_RENEWAL, turn->options->answer_by);
@@ -43,9 +44,10 @@ static enum look enter(struct turn *turn, struct error *error)
 /* ---- the end of a wait ---- */
 
 /* Does the wait end with this answer?  BUSY ends it only if the look began when the time was over:
- * otherwise the lock may have become free since.  With --wait=SECS, wait for an absent server as
- * for a lock.  Without it, a mistyped host name would be waited for forever, so wait only if the
- * server was REACHED. */
+ * otherwise the lock may have become free since.
+ *
+ * With --wait=SECS, wait for an absent server as for a lock.  With no limit, do so only if the
+ * server was REACHED before: a mistyped host name would be waited for forever. */
 static bool is_final(const struct turn *turn, enum look look, const struct error *error,
     bool reached)
 {
@@ -109,7 +111,8 @@ static void say_what_is_in_the_way(struct turn *turn, enum look look, const stru
 		if (turn->at == 0)
 			turn->at = clock_boottime() + spread(AWAY_PAUSE);
 	}
-	/* semlock -n would take WAIT for a promise, and wait without limit. */
+	/* With -n, semlock takes WAIT for a promise of an answer, for which it waits without a
+	 * limit: do not send WAIT. */
 	if (turn->who[0] != '\0' && !turn->options->no_wait)
 		say_wait(turn->who);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* locksmith/common/wait.h - from the first look until the lock is ours.
  *
- * It decides when a wait ends with BUSY, when an absent server is waited for, and when a lock came
- * too late to enter. */
+ * This part decides when a wait ends with BUSY, whether to wait for a server that does not answer,
+ * and whether a lock came too late for the command to start. */
 #ifndef SEMLOCK_LOCKSMITH_COMMON_WAIT_H
 #define SEMLOCK_LOCKSMITH_COMMON_WAIT_H
 

@@ -12,8 +12,8 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/curl/transfer.h"
 
-/* While we wait for an answer: the time between two turns of the loop, in ms, shortly after an
- * event, and at most.  With hundreds of waiters at a slow server, turns of 20 ms would keep a
+/* How long a turn of the loop takes at most while we wait for an answer, in ms: shortly after an
+ * event, and later.  With hundreds of waiters at a slow server, turns of 20 ms would keep a
  * processor busy, perhaps the server's. */
 #define FIRST_TURN_MS 20
 #define LONGEST_TURN_MS 500
@@ -91,7 +91,8 @@ static void collect(void)
 		/* the message is gone once its handle is removed */
 		CURLcode result = message->data.result;
 		struct transfer *transfer = NULL;
-		curl_socket_t connection = CURL_SOCKET_BAD; /* none, once the handle is removed */
+		/* get it before the handle is removed, which has none afterwards */
+		curl_socket_t connection = CURL_SOCKET_BAD;
 		size_t used;
 
 		if (message->msg != CURLMSG_DONE ||
@@ -122,10 +123,10 @@ static bool either(const bool *flag, const bool *other)
 	return (flag != NULL && *flag) || (other != NULL && *other);
 }
 
-/* One turn of the loop: drive all transfers, then wait for an event, for LONGEST ms at most:
- * libcurl 7.88 can hold back what it has read of an HTTP/2 answer until it is called again, and no
- * descriptor shows that.  What it holds back came with an event, so turns may be longer when the
- * last event is longer ago. */
+/* One turn of the loop: drive all transfers, then wait for an event, for LONGEST ms at most.  There
+ * must be a limit because libcurl 7.88 can hold back what it has read of an HTTP/2 answer until it
+ * is called again, and no descriptor shows that.  What it holds back came with an event.  So the
+ * longer ago the last event is, the longer a turn may be. */
 static void turn(int64_t until, int longest, const bool *flag, const bool *other)
 {
 	struct curl_waitfd also[2];
@@ -148,8 +149,8 @@ static void turn(int64_t until, int longest, const bool *flag, const bool *other
 	protocol_pump();
 }
 
-/* Between answers: one more turn a second after each event, and then none until something is
- * due. */
+/* A turn while we wait for no answer.  Within a second of an event, it takes a second at most, so
+ * that another turn follows; after that, it lasts until something is due. */
 static void idle_turn(int64_t until, const bool *flag, const bool *other)
 {
 	turn(until, clock_boottime() - last_event < SECOND ? 1000 : INT_MAX, flag, other);
@@ -165,7 +166,7 @@ void transfer_start(struct transfer *transfer)
 	curl_multi_add_handle(multi, transfer->easy);
 }
 
-/* The longest time for the next turn in ms, if the last event was SINCE ns ago. */
+/* The longest time that the next turn may take, in ms, if the last event was SINCE ns ago. */
 static int answer_turn(int64_t since)
 {
 	int64_t ms = since / 4 / MILLISECOND;
@@ -195,7 +196,7 @@ void transfer_drive(struct transfer *transfer, int64_t limit, int64_t until, con
 
 void transfer_cut(struct transfer *transfer)
 {
-	curl_off_t connected = 0; /* µs: how long it took */
+	curl_off_t connected = 0; /* µs that connecting took; 0: not connected */
 
 	if (!transfer->running)
 		return;

@@ -14,8 +14,8 @@ struct transfer {
 	CURLcode result;
 	bool cut_off;        /* at its end the connection was closed, or there was none */
 	bool starved;        /* this process had too little processor time to hear of an answer */
-	bool connected;      /* transfer_cut() ended it on a connection */
-	bool late;           /* CONNECTED, or perhaps so: STARVED */
+	bool connected;      /* it had connected when transfer_cut() ended it */
+	bool late;           /* it had connected, or may have: CONNECTED or STARVED */
 	bool server_hung_up; /* after transfer_note_hang_up: the server has closed the connection */
 	char error[CURL_ERROR_SIZE]; /* libcurl's message for the result */
 };
@@ -24,9 +24,10 @@ struct transfer {
  * start, or no memory. */
 int transfer_open(struct transfer *transfer);
 
-/* Drive TRANSFER, which was started, until it ends, a background transfer has set *ABORT (NULL:
- * none can), or LIMIT ns have passed.  Time for which this process had no processor does not count:
- * an answer may be there that it could not read.  Returns at the moment UNTIL in any case. */
+/* Drive TRANSFER, which was started, until one of these: it ends; a background transfer has set
+ * *ABORT (NULL: none can); LIMIT ns have passed; or the moment UNTIL comes.  LIMIT does not count
+ * time for which this process got no processor, because then an answer may have come that it could
+ * not read. */
 void transfer_drive(struct transfer *transfer, int64_t limit, int64_t until, const bool *abort);
 
 /* End TRANSFER if it still runs; then TRANSFER->error says that no answer came in time. */
@@ -41,7 +42,7 @@ CURLcode transfer_run(struct transfer *transfer, int64_t until, const bool *abor
  * must stay at its address until the program ends. */
 void transfer_note_hang_up(struct transfer *transfer);
 
-/* Start TRANSFER in the background; the other calls drive it. */
+/* Start TRANSFER in the background.  It is driven by later calls for any transfer. */
 void transfer_start(struct transfer *transfer);
 
 /* End a background transfer, and free the handle; do nothing if it was never opened. */

@@ -13,16 +13,16 @@
 #define LEAST_ENDPOINT_TIMEOUT (300 * MILLISECOND)
 /* even with a long lease, go on soon to the next endpoint */
 #define MOST_ENDPOINT_TIMEOUT (5 * SECOND)
-/* before the first answer there is no lease that could end */
+/* the first answer may take longer, because there is no lease yet that could end */
 #define FIRST_TIMEOUT (5 * SECOND / 2)
 #define FIRST_ANSWER (10 * SECOND)
 #define MOST_PATIENCE (30 * SECOND)
 #define PAUSE (SECOND / 5)
-#define LONG_LEASE (60 * SECOND) /* longer ones are revoked at the release */
+#define LONG_LEASE (60 * SECOND) /* when the lock is released, longer leases are revoked */
 #define LONGEST_URL 6000
 
-/* Copy the hosts of LIST, "http://a:1,http://b:1", into HOSTS.  Returns -1: no room, a path, or
- * https:// for only some of them. */
+/* Copy the hosts of LIST, "http://a:1,http://b:1", into HOSTS, and set *TLS if they have https://.
+ * Returns 0, or -1: no room, a path, or https:// for only some of them. */
 static int take_endpoints(const char *list, char *hosts, size_t size, bool *tls)
 {
 	unsigned int with = 0, all = 0;
@@ -83,17 +83,19 @@ static enum renewed lost(struct error *error, const char *reason)
 }
 
 static struct {
-	/* no renewal before then, even after a third of the lease: the command may be short */
+	/* do not renew before this moment, even if a third of the lease is over: a command that
+	 * ends before needs no renewal */
 	int64_t short_until;
-	int64_t watch_at;     /* no watch before then: at first the same, later a pause */
-	int64_t slow_at;      /* if the watch has no answer by then, the server is slow; or NEVER */
-	int64_t pause;        /* between two watches: longer after each that was soon cancelled */
+	int64_t watch_at; /* do not start a watch before this moment */
+	/* if the watch has no answer by this moment, the server is slow; NEVER: no check */
+	int64_t slow_at;
+	int64_t pause; /* between two watches; longer after each that the server soon cancelled */
 	struct error refusal; /* why the renewals since the last successful one failed */
-	bool prolonged;       /* semlock was told that its lease is only kept alive */
+	bool prolonged;       /* semlock was told that the server only keeps the lease alive */
 } holding;
 
-/* Watch our own key from the revision at which it was last seen, to notice a loss before the next
- * renewal. */
+/* Watch our own key from the revision after our last look, to notice before the next renewal if the
+ * key is lost. */
 static void watch_own(struct etcd_lock *lock)
 {
 	struct etcd_span own = {.end = ""};
@@ -105,7 +107,7 @@ static void watch_own(struct etcd_lock *lock)
 }
 
 /* The server refuses to renew: it is out of space, or the user has lost a permission.  Keep the
- * lease alive, as etcdctl lock does, and say why, once. */
+ * present lease alive, as etcdctl lock does, and report the reason once. */
 static enum etcd_reply prolong(struct etcd_lock *lock, int64_t until)
 {
 	enum etcd_reply reply;
@@ -154,8 +156,9 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 	return RENEW_AGAIN;
 }
 
-/* If the watch has no answer by holding.slow_at, the server has become slow, which a renewal would
- * show only later: renew at once.  Returns the moment to wait for. */
+/* If the server has not answered the watch by holding.slow_at, the server has become slow.  Renew
+ * at once: at the usual time, less of the lease would be left.  Returns the moment until which to
+ * wait. */
 static int64_t look_for_slowness(struct etcd_lock *lock, struct turn *turn, int64_t until)
 {
 	if (lock->watch.heard)
@@ -189,8 +192,9 @@ static void rest(struct turn *turn, int64_t until)
 		if (watch->call.transfer.ended && watch->endpoint == lock->rpc.current)
 			etcd_rpc_rotate(&lock->rpc);
 		etcd_watch_stop(watch);
-		/* The server has dropped the watch, usually because lock->seen is compacted: look
-		 * at the key to get a later revision.  Give the look up before a renewal is due. */
+		/* The server has dropped the watch, usually because it has compacted the revision
+		 * lock->seen.  Look at the key, which sets lock->seen to a later revision.  Give
+		 * the look up before a renewal is due. */
 		if (cancelled &&
 		    etcd_key_look(lock, lock->revision, earlier(now + lock->ttl / 6, until)) ==
 			ETCD_OK &&
@@ -226,13 +230,14 @@ static enum freed release(struct turn *turn, int64_t until, struct error *error)
 	}
 	switch (etcd_key_release(lock, until)) {
 	case ETCD_OK:
-		/* a lease without keys may end by itself, which costs the server less than a
-		 * revoke */
+		/* forget the lease instead of revoking it: it has no keys any more, and its end
+		 * costs the server less than a revoke */
 		if (lock->ttl <= LONG_LEASE)
 			lock->lease.id = lock->next.id = 0;
 		return FREED;
 	case ETCD_GONE:
-		/* libcurl repeats a request by itself when a connection ends */
+		/* libcurl may have sent the request twice, because a connection ended, and the
+		 * first may have removed the key */
 		turn->unsure = true;
 		lost(error, "its lease had ended before it was released");
 		return FREE_GONE;
@@ -242,7 +247,7 @@ static enum freed release(struct turn *turn, int64_t until, struct error *error)
 	}
 }
 
-/* How long an endpoint may take to answer before the next one, or the same one again, is asked. */
+/* How long to wait for an endpoint's answer before we ask the next one, or the same one again. */
 static void set_timeouts(struct etcd_timeouts *timeouts, const struct etcd_lock *lock)
 {
 	const struct options *options = lock->options;
@@ -281,8 +286,9 @@ static enum etcd_reply connect_first(struct etcd_lock *lock)
 	    earlier(clock_boottime() + FIRST_ANSWER, options->answer_by));
 }
 
-/* Most of struct etcd_lock is room for a long request, a token and sixteen endpoints.  Pages that
- * are never written cost no memory, so do not zero them before the first connection. */
+/* Zero LOCK for another try to connect.  The first try needs no zeroing.  Most of struct etcd_lock
+ * is room for a long request, a token and sixteen endpoints: pages that are never written cost no
+ * memory. */
 static void forget_connection(struct etcd_lock *lock)
 {
 	const struct options *options = lock->options;
@@ -300,21 +306,23 @@ static void begin_to_hold(struct etcd_lock *lock, struct turn *turn)
 	turn->deadline = lock->lease.end;
 	turn->token = lock->token;
 	turn->slot = lock->slot;
-	etcd_watch_stop(&lock->watch); /* our predecessor's */
-	/* a renewal has a third of the lease, including a second try after a lost answer */
+	etcd_watch_stop(&lock->watch); /* it watched our predecessor's key */
+	/* A slow answer to a renewal may take a third of the lease; but after a missing answer, a
+	 * second try must fit into that third. */
 	lock->rpc.timeouts.most = lock->ttl / 3;
 	lock->rpc.timeouts.most_silent = lock->rpc.timeouts.usual;
 	lock->rpc.patience = earlier(lock->rpc.patience, lock->rpc.timeouts.most);
 	lock->rpc.abort = &lock->watch.deleted;
 	holding.watch_at = clock_boottime() + PAUSE;
-	/* if the lock came late, the common part renews it at once */
+	/* If the lock came late, the common part renews it at once: do not forbid that. */
 	if (clock_boottime() < lease_moment(turn->deadline, turn->lease, LEASE_ENTER))
 		holding.short_until = holding.watch_at;
 	holding.slow_at = NEVER;
 	holding.pause = PAUSE;
 }
 
-/* The lock came late, and its key was gone before it could be renewed: go on waiting. */
+/* The answer that granted the lock came late, and our key was gone before we could renew the lock:
+ * go on waiting. */
 static void stop_holding(struct etcd_lock *lock)
 {
 	lock->rpc.abort = NULL;
@@ -360,7 +368,8 @@ static enum look who(struct turn *turn, struct error *error)
 		char text[600];
 
 		busy = true;
-		/* skip a slot's number: its holder has a key, unless another program put it */
+		/* Skip the key of a slot's number, because the holder's own key is listed.  If
+		 * another program put the number, list it. */
 		if (etcd_queue_is_number(&lock->queue, &key) && etcd_queue_holds(&key, false))
 			continue;
 		etcd_queue_describe(&key, text, sizeof text);

@@ -8,7 +8,7 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/etcd/etcd_key.h"
 
-/* The numbers of the fields: etcd's rpc.proto. */
+/* The numbers of fields in etcd's messages: its rpc.proto. */
 enum lease_field {
 	GRANT_SECONDS = 1,
 	GRANTED_ID = 2,
@@ -39,13 +39,14 @@ static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *leas
 		    "the server granted no lease");
 	}
 	lease->ttl = seconds * SECOND;
-	/* if a reply was lost, the request was repeated, and any of the requests may have made the
-	 * lease: count from the first */
+	/* Count from the first request: if a reply was lost, the request was repeated, and any of
+	 * the requests may have made the lease. */
 	lease->end = sent + lease->ttl;
 	return ETCD_OK;
 }
 
-/* Did an answer take a twelfth of a lease, or not come in time? */
+/* Did an answer take a twelfth of a lease, or not come in time?  (rpc.patience is four times what
+ * the last answer took.) */
 static bool is_slow(const struct etcd_lock *lock)
 {
 	return lock->rpc.patience >= lock->ttl / 3;
@@ -56,9 +57,9 @@ static int64_t long_ttl(const struct etcd_lock *lock)
 	return earlier(LONGER * lock->ttl, LONGEST_SECONDS * SECOND);
 }
 
-/* Get a lease that may hold the lock.  It ends no earlier than the one that holds it now: if the
- * answer to the put is lost, the key may be under either.  On a slow server the new lease is long,
- * unless the user has set its length. */
+/* Get a lease that may hold the lock.  It ends no earlier than the lease that holds the lock now,
+ * because if the answer to the put is lost, the key may be under either.  On a slow server the new
+ * lease is long, unless the user gave --ttl. */
 static enum etcd_reply get_own_lease(struct etcd_lock *lock, struct etcd_lease *lease,
     int64_t until)
 {
@@ -67,7 +68,7 @@ static enum etcd_reply get_own_lease(struct etcd_lock *lock, struct etcd_lease *
 	enum etcd_reply reply =
 	    get_lease(lock, lease, later(longer ? long_ttl(lock) : lock->ttl, left), until);
 
-	/* the server may have a minimum */
+	/* the lease may be longer than asked for: a server may have a minimum */
 	if (reply == ETCD_OK && !longer && left <= lock->ttl)
 		lock->ttl = lease->ttl;
 	return reply;
@@ -165,7 +166,7 @@ enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t 
 	return ETCD_OK;
 }
 
-/* The look comes before the put, so the keys that it finds are before ours. */
+/* Look before the put, so that the look finds only keys that are before ours. */
 static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *request,
     enum txn_branch branch)
 {
@@ -176,8 +177,9 @@ static void look_and_put(const struct etcd_lock *lock, struct protobuf_out *requ
 	etcd_wire_put(request, branch, lock->key, value, lock->lease.id);
 }
 
-/* If the lock is free, put the holder's key at once, unless its lease is only for a place.  A
- * slot's number is not known before the look. */
+/* If the lock is free, put our key as the holder's, else at the end of the queue.  Always put it at
+ * the end of the queue if its lease is only for a place, or with slots, because no slot's number is
+ * known before the look. */
 static void enter_or_queue(struct etcd_lock *lock, struct protobuf_out *request)
 {
 	struct etcd_wire_opened inner;
@@ -194,7 +196,7 @@ static void enter_or_queue(struct etcd_lock *lock, struct protobuf_out *request)
 	etcd_wire_close(request, inner);
 }
 
-/* The answer to enter_or_queue. */
+/* Note what the requests of enter_or_queue() have done. */
 static void note_queued(struct etcd_lock *lock)
 {
 	struct protobuf answer = lock->rpc.answer, inner = etcd_wire_inner(answer, 0);
@@ -236,7 +238,7 @@ enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int
 	etcd_wire_range(request, TXN_FAILURE, &(struct etcd_wire_range){.key = lock->key});
 	reply = etcd_rpc_call(&lock->rpc, ETCD_TXN, until);
 	if (reply == ETCD_GONE)
-		lock->lease.id = 0; /* not to be revoked */
+		lock->lease.id = 0; /* the lease does not exist: do not revoke it */
 	if (reply != ETCD_OK)
 		return reply;
 	done = etcd_wire_succeeded(lock->rpc.answer);
@@ -267,7 +269,7 @@ enum put_result {
 	PUT_DONE,
 	PUT_GONE,    /* the key no longer exists */
 	PUT_BLOCKED, /* when entering: it is not our turn */
-	PUT_BEHIND   /* an earlier request has put the key as the holder's, at lock->put */
+	PUT_BEHIND   /* an earlier request of ours has put the key, at lock->put: try again */
 };
 
 /* Prepare our key to become the holder's, with SLOT; -1: none. */
@@ -295,16 +297,18 @@ static enum put_result put_result(struct etcd_lock *lock, int64_t lease)
 	lock->put = key.put;
 	if (lock->token == 0 && !etcd_queue_holds(&key, false))
 		return PUT_BLOCKED;
-	/* use the earlier request's slot: a look since may have found another one */
+	/* use the slot that the earlier request has taken: a look since then may have found another
+	 * one */
 	if (lock->token == 0 && lock->slot >= 0)
 		take_slot(lock, etcd_queue_slot(&key));
-	/* this request was carried out before, and its answer was lost */
+	/* if the key is under LEASE, this very put was carried out before, and its answer was
+	 * lost */
 	return key.lease == lease ? PUT_DONE : PUT_BEHIND;
 }
 
-/* Put our key, if it still exists, and its slot's number under LEASE.  REQUEST is begun, and may
- * have more conditions, for entering.  A repeated request omits those: they were met if an earlier
- * request has made our key the holder's. */
+/* Put our key, if it still exists, and its slot's number under LEASE.  REQUEST was begun, and may
+ * have more conditions, for entering.  A repeated request omits these conditions: it is only sent
+ * if an earlier request has made our key the holder's, so they were met. */
 static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *request,
     struct etcd_lease lease, int64_t until)
 {
@@ -337,8 +341,8 @@ static enum etcd_reply put_under(struct etcd_lock *lock, struct protobuf_out *re
 	return ETCD_OK;
 }
 
-/* Get a lease that was never renewed, with at least half of the ttl left: that saves the holder a
- * renewal. */
+/* Choose a lease that was never renewed and has at least half of the ttl left, which saves the
+ * holder a renewal.  Get a new one if there is none. */
 static enum etcd_reply lease_to_enter(struct etcd_lock *lock, struct etcd_lease *lease,
     int64_t until)
 {
@@ -369,8 +373,8 @@ enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until)
 	if (lock->place.blocked)
 		etcd_queue_require_free(&lock->queue, request, lock->revision);
 	reply = put_under(lock, request, lease, until);
-	/* A separate look: the first transaction usually succeeds, and its answer is shorter this
-	 * way. */
+	/* If the put failed, look in a second transaction.  The first usually succeeds, and its
+	 * answer is shorter without a look. */
 	return reply != ETCD_OK || lock->token != 0 ? reply
 	                                            : etcd_key_look(lock, lock->revision, until);
 }

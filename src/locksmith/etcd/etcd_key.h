@@ -1,46 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /* locksmith/etcd/etcd_key.h - a lock that is a key under a lease, and its calls.
  *
- *   NAME/<lease id>            our place in the queue; value: mode, pid, host (etcdctl's are empty)
- *   NAME/#shared/<lease id>    the same of a shared lock,
- *   NAME/#slots/<lease id>     and with slots (etcd_queue.h)
- *   NAME/#slots#/<n>           the number of a slot that is held, under its holder's lease
+ *   NAME/<lease id>          a client's place in the queue.  Its value is mode, pid and host;
+ *                            etcdctl lock leaves it empty.
+ *   NAME/#shared/<lease id>  the place of a client that wants a shared lock
+ *   NAME/#slots/<lease id>   the place of a client that wants a slot (etcd_queue.h)
+ *   NAME/#slots#/<n>         slot number <n> is held; this key is under its holder's lease
  *
- * The queue is in the order of the keys' create_revision, which etcd sets, and which a key keeps
- * when it is put again.
+ * The queue is in the order of the keys' create_revision.  etcd sets it when a key is made, and
+ * keeps it when the key is put again.
  *
- * A waiter renews the lease of its key.  If the leader of an etcd before 3.5.13 is stopped and
- * continued, it forgets renewals and may end such a lease early: the waiter loses its place.  A
- * holder would not know in time that its lease has ended.  So its key is under a lease that was
- * never renewed, which cannot end early.  To hold the lock for longer, the holder puts the key
- * under a new lease:
+ * A waiter renews the lease of its key.  A holder must not rely on renewals: if the leader of an
+ * etcd before 3.5.13 is stopped and continued, it forgets renewals, and may end a renewed lease
+ * early.  A waiter then loses only its place, but a holder would not know in time that it has lost
+ * the lock.  So a holder's key is under a lease that was never renewed, because such a lease cannot
+ * end early.  To hold the lock for longer, the holder puts its key under a new lease:
  *
  *   holder H                                  waiter W
- *   a new lease is granted, asked for at t
- *   the key is put under that lease,
- *     if it is there still
- *   HELD, deadline = t + ttl                  the key goes, not before t + ttl: W enters
+ *   at the moment t, asks for a new lease
+ *   puts its key under that lease, if the
+ *     key still exists
+ *   HELD, deadline = t + ttl                  H's key expires, not before t + ttl: W enters
  *
- * To enter, a client makes such a put as well, if nothing is before its key; the waiter's lease
- * will do if it was never renewed.  The revision of that put is the fencing token, because a key
- * that was made early may enter late.  If all clients crash, their keys go one ttl after the last
- * renewal.
+ * To enter, a client makes such a put as well, on condition that it need not wait for any other
+ * key.  It may use its waiter's lease if that was never renewed.  The revision of this put is the
+ * fencing token.  The key's create_revision would not do, because a key that was made early may
+ * enter late.  If all clients crash, etcd removes their keys one ttl after the last renewal.
  *
- * On a server so busy that many answers take a good part of a lease, waiters lose their places,
- * come back, and make even more work.  So, on a slow server, a waiter gets a lease of four times
- * the length for its place.  So does a holder, unless the user gave --ttl.  A holder's new lease
- * never ends before the one that its key is under, because the answer that says which of the two
- * the key is under may be lost: so when the server is quick again, the leases get shorter only
+ * If a server is so busy that many answers take a good part of a lease, waiters lose their places,
+ * come back, and make even more work.  So, on a slow server, a waiter's lease is four times as
+ * long, and so is a holder's, unless the user gave --ttl.  If the answer to a put is lost, the
+ * holder does not know whether its key is under the old lease or the new one.  So a new lease never
+ * ends before the old one, and when the server is quick again, the leases get shorter only
  * gradually.
  *
- * A member of the cluster that was stopped may carry out a put late, after a newer one, and so
- * would take the key back to an older lease.  So each put has the condition that the key was last
- * put at the revision that we know: of all puts that are sent with one revision, a single one is
- * carried out.  A put that is not carried out reads the key instead.  If the key shows an earlier
- * put of ours, whose answer was lost, we send the put again with the revision found, unless the
- * earlier put was this very one.  A renewal whose answer was lost is sent again with the same
- * lease, so the key can come under one lease besides its present one, and no more; when leases are
- * kept alive (etcd_key_prolong()), both are.  tests/models/lease.py has these steps. */
+ * A cluster member that was stopped may carry out an old put after a newer one, which would take
+ * the key back to an older lease.  So each put has a condition: the key's mod_revision is the one
+ * that we know.  Of all puts that are sent with one mod_revision, etcd carries out only one.  If
+ * the condition fails, the transaction reads the key instead.  If the key shows that an earlier put
+ * of ours was carried out, whose answer was lost, there are two cases.  If it was this very put, we
+ * are done.  If it was another one, we send the put again with the mod_revision that we found.  A
+ * renewal whose answer was lost is sent again with the same lease.  So the key can come under one
+ * lease besides its present one, and no more; etcd_key_prolong() keeps both alive.
+ * tests/models/lease.py has these steps. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_KEY_H
 
@@ -51,9 +53,9 @@
 struct etcd_lease {
 	int64_t id;  /* 0: none */
 	int64_t ttl; /* nanoseconds, as the server granted it */
-	int64_t end; /* on clock_boottime(); it does not end before, unless it was renewed */
-	/* only good for a place in the queue, not for holding: it was renewed, or perhaps so, and
-	 * may end early; or it is a long one */
+	int64_t end; /* on clock_boottime(); a lease that was never renewed does not end before */
+	/* only for a place in the queue, not for a holder: a long lease, or one that a renewal was
+	 * sent for, so that it may end early */
 	bool place_only;
 };
 
@@ -62,62 +64,66 @@ struct etcd_lock {
 	char name[600];
 	struct etcd_rpc rpc;
 	struct etcd_watch watch;
-	int64_t ttl;             /* of a lease that holds the lock, if the server is not slow */
-	struct etcd_lease lease; /* of our key */
-	/* the lease to put our key under; if the answer was lost, it may be under it already */
+	int64_t ttl;             /* the length of a holder's lease, if the server is not slow */
+	struct etcd_lease lease; /* our key is under this one */
+	/* the lease to put our key under next; if the answer to that put was lost, the key may be
+	 * under it already */
 	struct etcd_lease next;
-	bool unsure;      /* an answer was lost: our key may be under NEXT, now or later */
+	bool unsure; /* the answer to a put was lost: our key may be under NEXT, now or later */
 	int64_t revision; /* our key's create_revision: our place in the queue */
-	int64_t put;      /* its mod_revision, as far as we know */
+	int64_t put;      /* our key's mod_revision, as far as we know */
 	/* the revision at which our key became the holder's; 0: we do not hold the lock */
 	int64_t token;
-	int64_t seen; /* revision of the store at the last look */
-	int slot;     /* -1: none */
+	int64_t seen; /* the revision of the store at the last look */
+	int slot;     /* the slot that we take or hold; -1: none */
 	struct etcd_queue queue;
-	char key[ETCD_KEY], number[ETCD_KEY]; /* ours; number "": no slot */
-	char value[ETCD_KEY];                 /* of a holder's key */
+	/* our key, and the key of our slot's number; number "": no slot */
+	char key[ETCD_KEY], number[ETCD_KEY];
+	char value[ETCD_KEY]; /* the value of our key once we hold the lock */
 	struct etcd_place place;
 };
 
-/* Get a lease for a new key of ours, a long one if the server is slow. */
+/* Get a lease for a new key of ours; a long lease if the server is slow. */
 enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until);
 
-/* Renew the lease of a waiter: OK, or GONE, or SILENT. */
+/* Renew the lease of our key.  ETCD_GONE: the lease has ended. */
 enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until);
 
-/* Put our key at the end of the queue, and look at its place; if the lock is free, put it as the
- * holder's, and set lock->token.  With unless_newer >= 0, only if no key of the lock was made after
- * that revision; if one was, *made becomes false. */
+/* Put our key at the end of the queue, and fill lock->place.  If the lock is free, put the key as
+ * the holder's, and set lock->token.  If UNLESS_NEWER >= 0, put nothing if any key of the lock was
+ * made after that revision.  With ETCD_OK, *MADE says whether our key exists now. */
 enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until,
     bool *made);
 
-/* Look at the place in the queue of our key, which was made at REVISION; INT64_MAX: of a new
- * key. */
+/* Look at our place in the queue, and fill lock->place.  Our key was made at REVISION; INT64_MAX:
+ * we have no key yet, and look at the place that a new key would get. */
 enum etcd_reply etcd_key_look(struct etcd_lock *lock, int64_t revision, int64_t until);
 
-/* Put our key as the holder's; with slots, take number place.slot.  If lock->place is blocked, put
- * it only if nothing is before our key any more.  If something is, or if another holder has that
- * number, lock->token stays 0, and lock->place is filled anew.  GONE: our key no longer exists. */
+/* Put our key as the holder's, and set lock->token; with slots, take the number place.slot.  If
+ * lock->place is blocked, put the key only if it need not wait for another key any more.  If it
+ * must wait, or if another holder has that number, lock->token stays 0, and lock->place is filled
+ * anew.  ETCD_GONE: our key no longer exists. */
 enum etcd_reply etcd_key_enter(struct etcd_lock *lock, int64_t until);
 
-/* Put the holder's key under a new lease, or under that of the last renewal if its answer was lost.
- * GONE: the key no longer exists. */
+/* Put the holder's key under a new lease.  If the answer to the last renewal was lost, use that
+ * renewal's lease again.  ETCD_GONE: the key no longer exists. */
 enum etcd_reply etcd_key_renew(struct etcd_lock *lock, int64_t until);
 
-/* Keep the lease of the holder's key alive, and that of a renewal whose answer was lost, when the
- * server refuses to renew: the lock lasts, but such a lease can end early (above).  Returns
- * ETCD_GONE if the key no longer exists. */
+/* Keep the lease of the holder's key alive, because the server refuses to renew the lock.  If the
+ * answer to the last renewal was lost, keep that renewal's lease alive, too.  The lock lasts, but a
+ * lease that is kept alive can end early (see above).  ETCD_GONE: the key or its lease no longer
+ * exists. */
 enum etcd_reply etcd_key_prolong(struct etcd_lock *lock, int64_t until);
 
-/* Remove the holder's key; sets lock->token to 0.  GONE: the key did not exist, perhaps because an
- * earlier request removed it. */
+/* Remove the holder's key, and set lock->token to 0.  ETCD_GONE: the key did not exist, perhaps
+ * because an earlier request removed it. */
 enum etcd_reply etcd_key_release(struct etcd_lock *lock, int64_t until);
 
 /* Revoke our leases, which removes the keys that are under them. */
 void etcd_key_revoke(struct etcd_lock *lock, int64_t until);
 
-/* For --who and --queue-max: all keys of the lock, in order, of one revision; valid until the next
- * call. */
+/* For --who and --queue-max: set *KEYS to all keys of the lock, as of one revision, the oldest
+ * first.  They are valid until the next call. */
 enum etcd_reply etcd_key_all(struct etcd_lock *lock, int64_t until, struct protobuf *keys);
 
 #endif

@@ -7,13 +7,14 @@
 
 #include "locksmith/etcd/etcd_queue.h"
 
-/* The requests, by their place in the transaction. */
+/* The requests of etcd_queue_ask(), in their order in the transaction. */
 enum question {
-	KEYS_BELOW, /* the nearest key before ours, of those whose names are below our peers' */
-	KEYS_ABOVE,
-	OLDEST,    /* the first key of all, the holder's, for messages */
-	SLOT_KEYS, /* with slots: the N nearest of those before ours, */
-	NUMBERS,   /* and all numbers that are taken */
+	/* the nearest key made before ours, of those whose names sort before our peers' */
+	KEYS_BELOW,
+	KEYS_ABOVE, /* the same, of those whose names sort after our peers' */
+	OLDEST,     /* the oldest key of all, usually the holder's, for messages */
+	SLOT_KEYS,  /* with slots: the N nearest of the slots' keys made before ours */
+	NUMBERS,    /* with slots: the keys of all slot numbers that are taken */
 	QUESTIONS
 };
 
@@ -23,7 +24,8 @@ static const char holds_mark[] = "holds ";
 static void fill_span(struct etcd_span *span, const char *name, const char *part)
 {
 	snprintf(span->first, sizeof span->first, "%s/%s", name, part);
-	/* The end of a range is the first key beyond it: '0' follows '/'. */
+	/* The end of a range is the first key beyond it.  The range's keys begin with FIRST, which
+	 * ends in '/'; '0' follows '/' in ASCII. */
 	snprintf(span->end, sizeof span->end, "%.*s0", (int)strlen(span->first) - 1, span->first);
 }
 
@@ -36,7 +38,8 @@ void etcd_queue_init(struct etcd_queue *queue, const char *name, const struct op
 	if (options->mode == LEASE_SHARED) {
 		fill_span(&queue->peers, name, "#shared/");
 	} else if (options->mode == LEASE_SLOTS) {
-		/* One range for both: the numbers sort right before the keys. */
+		/* One range for both, because the keys of slot numbers sort right before the slots'
+		 * keys. */
 		strcpy(queue->peers.first, queue->numbers.first);
 		strcpy(queue->peers.end, queue->slots.end);
 	} else {
@@ -74,7 +77,8 @@ size_t etcd_queue_ask(const struct etcd_queue *queue, struct protobuf_out *reque
 	return QUESTIONS;
 }
 
-/* etcd compares an empty range as if it were a key created at revision 0. */
+/* Require an empty range.  etcd compares an empty range as if it were a key created at revision
+ * 0. */
 static void require_none(struct protobuf_out *request, const char *first, const char *end)
 {
 	etcd_wire_condition(request, first, end, TXN_EQUAL, 0);
@@ -85,8 +89,8 @@ void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out
 {
 	bool exclusive = queue->options->mode == LEASE_EXCLUSIVE;
 
-	/* An exclusive lock has no peers: no key is below them, and our own is among those
-	 * above. */
+	/* An exclusive lock has no peers, so every key, our own included, is above them.  None of
+	 * these may be older than ours. */
 	if (!exclusive)
 		require_none(request, queue->all.first, queue->peers.first);
 	if (exclusive && revision != INT64_MAX)
@@ -108,7 +112,8 @@ static bool begins_with(struct protobuf text, const char *word)
 	return length_of(text) >= length && memcmp(text.at, word, length) == 0;
 }
 
-/* Watch KEY; if it is another program's, and no string or too long, watch all of RANGE. */
+/* Watch KEY.  If another program made it, its name may contain a NUL or be too long: then watch all
+ * of RANGE. */
 static void watch_key(struct etcd_place *place, const struct etcd_key *key,
     const struct etcd_span *range)
 {
@@ -143,9 +148,9 @@ static unsigned int count_keys(struct protobuf keys)
 	return n;
 }
 
-/* The first waiter waits for a free slot number.  Every other one waits until its predecessor
- * has entered, which puts its key again (etcd_key.h), or has gone: so a free number wakes one
- * waiter. */
+/* The first waiter waits for a free slot number.  Every other waiter waits until its predecessor
+ * enters, which puts the predecessor's key again (etcd_key.h), or leaves.  So a number that becomes
+ * free wakes one waiter. */
 static void place_among_slots(const struct etcd_queue *queue, struct protobuf answer,
     struct etcd_place *place)
 {
@@ -186,7 +191,8 @@ void etcd_queue_place(const struct etcd_queue *queue, struct protobuf answer,
 	}
 	if (!place->blocked)
 		return;
-	/* No key is before ours if only a newer number, put by another program, is in the way. */
+	/* There is no OLDEST key if all that is in the way is a slot number that another program
+	 * has put after our key. */
 	if (etcd_wire_first(answer, OLDEST, &holder) || etcd_wire_first(answer, NUMBERS, &holder))
 		etcd_queue_describe(&holder, place->who, sizeof place->who);
 	else

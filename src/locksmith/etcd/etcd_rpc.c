@@ -13,22 +13,22 @@
 #define LONGEST_ANSWER ((size_t)4 * 1024 * 1024)
 #define LONGEST_EVENT ((size_t)1024 * 1024)
 #define NO_MESSAGE "the answer is no gRPC message, or is too long"
-#define PAUSE (150 * MILLISECOND) /* when all endpoints have been tried */
+#define PAUSE (150 * MILLISECOND) /* the pause after all endpoints have been tried */
 #define MOST_ALONE (15 * SECOND)
-#define ANSWER_SPREAD 4 /* how much longer than the last answer the next one may take */
+#define ANSWER_SPREAD 4 /* the next answer may take this many times as long as the last one */
 
-/* The numbers of the fields: etcd's rpc.proto and kv.proto. */
+/* The numbers of fields in etcd's messages: its rpc.proto and kv.proto. */
 enum watch_request { CREATE = 1, WATCH_KEY = 1, WATCH_END = 2, WATCH_SINCE = 3, WATCH_FILTER = 5 };
 enum watch_filter { NO_PUT = 0 };
 enum watch_response { WATCH_CANCELED = 4, WATCH_EVENT = 11 };
 enum event { EVENT_TYPE = 1, DELETED = 1 };
-/* of the request, and of the response */
+/* the token is a field of the response; the others are of the request */
 enum login_field { LOGIN_NAME = 1, LOGIN_PASSWORD = 2, LOGIN_TOKEN = 2 };
 
 static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until);
 
-/* The call to an endpoint failed: the message lists the failures of all.  MENDS: another try may
- * succeed. */
+/* The call to the current endpoint failed, because of TEXT.  Fill rpc->error with the failures of
+ * all endpoints.  MENDS: another try may succeed. */
 static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool mends)
 {
 	char all[sizeof rpc->error.text] = "";
@@ -55,9 +55,9 @@ static enum etcd_reply etcd_failure(struct etcd_rpc *rpc, const char *text, bool
 	return ETCD_SILENT;
 }
 
-/* What etcd says in English: gRPC's status alone distinguishes few of these. */
+/* What a message of etcd's means.  gRPC's status alone tells few of these apart. */
 enum meaning {
-	MEANS_NO_MORE, /* than its status */
+	MEANS_NO_MORE, /* the message says no more than gRPC's status */
 	NO_LEASE,
 	NEEDS_LOGIN,
 	LOGIN_LAPSED,
@@ -67,7 +67,7 @@ enum meaning {
 	REQUEST_ENDED
 };
 
-/* The first part found in the message decides: etcd's rpctypes/error.go. */
+/* Parts of etcd's messages (rpctypes/error.go).  The first that the message contains decides. */
 static const struct {
 	const char *part;
 	enum meaning meaning;
@@ -91,7 +91,7 @@ static enum meaning meaning_of(const struct grpc_call *call)
 	return MEANS_NO_MORE;
 }
 
-/* TIME was too short for an answer. */
+/* TIME was too short for an answer: let the next one take twice as long. */
 static void be_more_patient(struct etcd_rpc *rpc, int64_t time)
 {
 	int64_t doubled = 2 * later(time, SECOND / 2);
@@ -99,7 +99,7 @@ static void be_more_patient(struct etcd_rpc *rpc, int64_t time)
 	rpc->patience = later(rpc->patience, earlier(doubled, rpc->timeouts.most_silent));
 }
 
-/* Fill in the error that etcd's refusal stands for. */
+/* Fill rpc->error from etcd's refusal. */
 static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 {
 	const char *text = rpc->call.message;
@@ -123,7 +123,7 @@ static enum etcd_reply refusal_reply(struct etcd_rpc *rpc)
 	case NO_LOGINS:
 	case LOGIN_REFUSED:
 		return error_plain(&rpc->error, ERROR_PERMISSION, "%s", text);
-	case NO_SPACE: /* no other member has any: they share the alarm */
+	case NO_SPACE: /* do not ask another member: all share the alarm */
 		error_plain(&rpc->error, ERROR_AWAY, "%s", text);
 		return ETCD_FULL;
 	case LOGIN_LAPSED:
@@ -172,9 +172,9 @@ static bool was_ended(CURLcode result)
 	       result == CURLE_WEIRD_SERVER_REPLY;
 }
 
-/* Why the first connection ended, where libcurl's ERROR says little more than that.  With TLS 1.3,
- * a server checks a client's certificate after the handshake, and the connection may end before we
- * read its alert. */
+/* Guess why the first connection ended, because libcurl's ERROR says little more than that it did.
+ * With TLS 1.3, a server checks a client's certificate after the handshake, and the connection may
+ * end before we read the server's alert. */
 static const char *why_ended(const struct etcd_rpc *rpc, const char *error)
 {
 	if (strncmp(rpc->base[0], "http:", 5) == 0)
@@ -187,7 +187,7 @@ static const char *why_ended(const struct etcd_rpc *rpc, const char *error)
 	       "another certificate (SEMLOCK_CERT, SEMLOCK_KEY)";
 }
 
-/* No answer came.  A TLS error is permanent. */
+/* Note why no answer came.  A TLS error is permanent. */
 static void no_answer(struct etcd_rpc *rpc)
 {
 	const struct transfer *transfer = &rpc->call.transfer;
@@ -199,8 +199,8 @@ static void no_answer(struct etcd_rpc *rpc)
 		error = NO_MESSAGE;
 	if (was_ended(result) && !rpc->reached)
 		error = why_ended(rpc, error);
-	/* The last try may have been cut short because the time was up: an earlier answer of the
-	 * endpoint says more. */
+	/* The last try may have been cut short because the time was up.  Then an earlier failure of
+	 * the endpoint says more. */
 	if (!transfer->ended && rpc->failed[rpc->current][0] != '\0') {
 		memcpy(line, rpc->failed[rpc->current], sizeof line);
 		error = line;
@@ -215,9 +215,10 @@ static void no_answer(struct etcd_rpc *rpc)
 		result != CURLE_SSL_CERTPROBLEM);
 }
 
-/* True for the first keepalive that etcd's grpc-proxy broke off, before it asked etcd, because the
- * request had ended.  From now on, rpc->proxy keeps such requests open; for etcd itself it is less
- * work if the request ends at once. */
+/* Does a keepalive's answer show that the endpoint is etcd's grpc-proxy?  The proxy breaks a
+ * keepalive off, before it asks etcd, when the request ends.  So set rpc->proxy, which keeps such
+ * requests open from now on.  With etcd itself they end at once, which is less work for etcd.
+ * Returns true only the first time. */
 static bool found_proxy(struct etcd_rpc *rpc, const char *method)
 {
 	bool found = !rpc->proxy && strcmp(method, ETCD_KEEPALIVE) == 0 &&
@@ -237,7 +238,7 @@ static void prepare(const struct etcd_rpc *rpc, struct grpc_call *call, const ch
 }
 
 /* How long the endpoint may take to answer, if the whole call has TIME.  A single endpoint gets
- * half of it, within bounds; the rest is for another connection. */
+ * half of TIME, within bounds, so that the rest is left for a try over another connection. */
 static int64_t answer_limit(const struct etcd_rpc *rpc, int64_t time)
 {
 	int64_t limit = rpc->reached ? rpc->timeouts.usual : rpc->timeouts.first;
@@ -271,14 +272,15 @@ static enum etcd_reply ask_endpoint(struct etcd_rpc *rpc, const char *method,
 		return ask_endpoint(rpc, method, request, until);
 	if (rpc->call.status != GRPC_OK)
 		return refusal_reply(rpc);
-	/* one quick answer says little about the next */
+	/* after a quick answer, only halve the patience: the next answer may be slow again */
 	rpc->patience =
 	    earlier(later(ANSWER_SPREAD * (clock_boottime() - began), rpc->patience / 2),
 		rpc->timeouts.most);
 	return ETCD_OK;
 }
 
-/* A login lapses when the server restarts, or after some minutes without use. */
+/* Must we log in, or log in again?  A login lapses when the server restarts, or after some minutes
+ * without use. */
 static bool must_log_in(const struct etcd_rpc *rpc)
 {
 	enum meaning meaning = meaning_of(&rpc->call);
@@ -320,7 +322,7 @@ static enum etcd_reply ask_all(struct etcd_rpc *rpc, const char *method,
 			return reply;
 		etcd_rpc_rotate(rpc);
 		if (tries % rpc->url->hosts == 0) {
-			/* never connected: most likely a wrong address */
+			/* no endpoint was ever reached: most likely the address is wrong */
 			if (!rpc->connected && !rpc->slow)
 				return ETCD_FATAL;
 			transfer_pause(earlier(until, clock_boottime() + spread(pause_of(rpc))));
@@ -348,7 +350,8 @@ void etcd_rpc_rotate(struct etcd_rpc *rpc)
 
 static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 {
-	struct protobuf_out request; /* rpc->request is that of the call that needs the login */
+	/* not rpc->request: the call that needs the login still uses that */
+	struct protobuf_out request;
 	enum etcd_reply reply;
 
 	protobuf_start(&request);
@@ -368,7 +371,8 @@ static enum etcd_reply log_in(struct etcd_rpc *rpc, int64_t until)
 	return ETCD_OK;
 }
 
-/* The variable ETCDCTL_NAME of etcdctl(1), else SEMLOCK_NAME, else NULL. */
+/* The value of the variable ETCDCTL_NAME, which etcdctl(1) reads, or else of SEMLOCK_NAME; NULL:
+ * neither is set. */
 static const char *variable_of(const char *name)
 {
 	static const char *const prefixes[] = {"ETCDCTL_", "SEMLOCK_"};
@@ -383,7 +387,7 @@ static const char *variable_of(const char *name)
 	return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* Make a call with the certificates of the user.  Returns -1: no memory. */
+/* Open CALL with the user's certificates.  Returns 0, or -1 (no memory). */
 static int open_call(struct grpc_call *call, size_t limit)
 {
 	const char *ca = variable_of("CACERT");
@@ -400,7 +404,8 @@ static int open_call(struct grpc_call *call, size_t limit)
 	return 0;
 }
 
-/* ETCDCTL_USER's password is for that user alone. */
+/* Take the user and the password from VALUE, that of ETCDCTL_USER.  Ignore it if the URL names
+ * another user, because the password is not that user's. */
 static int take_user(const char *value, const struct url *url, struct login *login,
     struct error *error)
 {
@@ -448,7 +453,8 @@ static void make_endpoints(struct etcd_rpc *rpc)
 		snprintf(rpc->base[i], sizeof rpc->base[i], "http%s://%s%s", tls ? "s" : "", host,
 		    port ? "" : ":2379");
 	}
-	/* Clients spread over the endpoints. */
+	/* Begin with an endpoint that depends on our PID, so that clients spread over the
+	 * endpoints. */
 	rpc->current = (unsigned int)getpid() % rpc->url->hosts;
 }
 

@@ -12,7 +12,8 @@
 #define LATE_ANSWER (30 * SECOND)
 #define TRIES_NO_WAIT 5
 #define SHORT_LEASE (10 * SECOND)
-/* a stopped endpoint's watch is silent: find that out with a keepalive this often */
+/* a stopped endpoint's watch stays open and silent: send a keepalive at least this often to find
+ * out */
 #define MOST_SILENCE (10 * SECOND)
 
 static struct {
@@ -28,8 +29,8 @@ static int64_t answer_by(const struct etcd_lock *lock)
 	return earlier(clock_boottime() + time, lock->options->answer_by);
 }
 
-/* Like answer_by(), but not beyond the end of our key's lease; a slow server's lease is long, and
- * leaves time for a late answer. */
+/* Like answer_by(), but not beyond the end of our key's lease.  On a slow server the lease is long,
+ * and leaves more time for a late answer. */
 static int64_t answer_in_lease(const struct etcd_lock *lock)
 {
 	int64_t now = clock_boottime(), until = answer_by(lock);
@@ -40,16 +41,17 @@ static int64_t answer_in_lease(const struct etcd_lock *lock)
 	return earlier(until, earlier(lock->lease.end, lock->options->answer_by));
 }
 
-/* Like answer_by(), while there is no key and no lease yet.  The server may take its time: to
- * repeat a request would only give it one more to answer before ours. */
+/* Like answer_by(), while we have no key and no lease yet.  Leave the server more time: if we
+ * repeated a request, the server would only have one more to answer before ours. */
 static int64_t first_answer_by(const struct etcd_lock *lock)
 {
 	return earlier(later(answer_by(lock), clock_boottime() + LATE_ANSWER),
 	    lock->options->answer_by);
 }
 
-/* A stopped endpoint's watch stays open and silent.  But the endpoint does not answer keepalives,
- * either: then calls go to the next endpoint, and the watch follows. */
+/* Is there a watch, on the endpoint that calls go to?  A stopped endpoint's watch stays open and
+ * silent.  But a stopped endpoint does not answer keepalives, either.  Then calls go to the next
+ * endpoint, and the watch must follow. */
 static bool watch_is_good(const struct etcd_lock *lock)
 {
 	return !etcd_watch_over(&lock->watch) && lock->watch.endpoint == lock->rpc.current;
@@ -63,20 +65,21 @@ static void watch_place(struct etcd_lock *lock)
 }
 
 /* How long a waiter pauses after a missing answer, or after losing its connection or its place.
- * All waiters of a server may fail at once: spread their tries, and the more so the slower the
- * server answers. */
+ * All waiters of a server may fail at once, so spread their tries.  The slower the server, the
+ * wider the tries must spread. */
 static int64_t pause_after_failure(const struct etcd_lock *lock)
 {
 	int64_t pause = SECOND / 5 + spread(lock->rpc.patience) / 4;
 	int64_t left = lock->lease.end - clock_boottime();
 
-	/* renew in time a place that we may still have */
+	/* we may still have our place: renew it in time */
 	return left > 0 ? earlier(pause, SECOND / 5 + left / 2) : pause;
 }
 
-/* How long between two keepalives of a waiter's lease: they are most of what a queue costs the
- * server, and a waiter's machine.  Two thirds of a short lease could be too late on a slow machine.
- * A slow server's lease is long, and leaves time for many tries. */
+/* How long to wait between two keepalives of a waiter's lease.  Not often: keepalives are most of
+ * what a queue costs the server, and a waiter's machine.  But two thirds of a short lease could be
+ * too late on a slow machine.  On a slow server the lease is long, and half of it leaves time for
+ * many tries. */
 static int64_t keep_after(const struct etcd_lock *lock)
 {
 	if (lock->lease.ttl > lock->ttl)
@@ -84,8 +87,8 @@ static int64_t keep_after(const struct etcd_lock *lock)
 	return earlier(lock->ttl >= SHORT_LEASE ? lock->ttl * 2 / 3 : lock->ttl / 3, MOST_SILENCE);
 }
 
-/* With --no-wait: look first, and make the key only if the lock is free and no key was made since.
- * A busy lock is left without a trace. */
+/* Get a lease for our key.  With --no-wait, look first, and leave a busy lock without a trace;
+ * join() then makes the key only if no other key was made since this look. */
 static enum etcd_reply begin(struct etcd_lock *lock)
 {
 	bool no_wait = lock->options->no_wait;
@@ -96,8 +99,8 @@ static enum etcd_reply begin(struct etcd_lock *lock)
 	return reply == ETCD_OK ? etcd_key_grant(lock, first_answer_by(lock)) : reply;
 }
 
-/* For --queue-max.  Our key has its place, so the count is exact even if many begin at the same
- * time. */
+/* For --queue-max: ETCD_BUSY if too many wait before us.  Our key has its place already, so the
+ * count is exact even if many clients begin at the same time. */
 static enum etcd_reply count_waiters(struct etcd_lock *lock, struct turn *turn)
 {
 	enum etcd_reply reply;
@@ -112,7 +115,7 @@ static enum etcd_reply count_waiters(struct etcd_lock *lock, struct turn *turn)
 	return ETCD_BUSY;
 }
 
-/* Put our key.  If it is there already, because an answer was lost, it stays. */
+/* Put our key.  If an earlier put, whose answer was lost, has made it, the key stays as it is. */
 static enum etcd_reply join(struct etcd_lock *lock, struct turn *turn)
 {
 	bool made = false;
@@ -128,8 +131,8 @@ static enum etcd_reply join(struct etcd_lock *lock, struct turn *turn)
 }
 
 /* Renew the lease of our place.  If the lease has ended by our clock, the server or this machine is
- * busy, or was stopped.  The server may still have our place, because it ends leases late, and ends
- * none while it is stopped: only its answer shows that. */
+ * busy, or was stopped.  But the server ends leases late, and none while it is stopped.  So we may
+ * still have our place, and only the server's answer shows whether we do. */
 static enum etcd_reply keep(struct etcd_lock *lock)
 {
 	bool late = clock_boottime() >= lock->lease.end;
@@ -140,9 +143,9 @@ static enum etcd_reply keep(struct etcd_lock *lock)
 	return kept == ETCD_SILENT && !late ? ETCD_OK : kept;
 }
 
-/* Look at our place if it may have changed, and enter if nothing precedes it.  If our predecessor
- * has gone, the transaction that enters also looks; only the number of a slot must be looked up
- * first. */
+/* Look at our place if it may have changed, and enter if nothing precedes our key.  If the watch
+ * has reported that our predecessor's key is gone, no look is needed, because the transaction that
+ * enters checks our place.  With slots one is needed, to find the number of a free slot. */
 static enum etcd_reply advance(struct etcd_lock *lock, bool last)
 {
 	bool gone = lock->watch.deleted && lock->options->mode != LEASE_SLOTS;
@@ -181,7 +184,8 @@ static enum etcd_reply do_what_is_due(struct etcd_lock *lock, struct turn *turn)
 	return reply == ETCD_OK && lock->token == 0 ? advance(lock, turn->last) : reply;
 }
 
-/* Our place is lost, or another client's key came between the look and ours: start anew. */
+/* Start anew, because our place is lost, or, with --no-wait, because another client's key came
+ * between our look and our key. */
 static enum look start_over(struct etcd_lock *lock, struct turn *turn, struct error *error)
 {
 	etcd_watch_stop(&lock->watch);
@@ -220,7 +224,7 @@ enum look etcd_wait_look(struct etcd_lock *lock, struct turn *turn, struct error
 		turn->at = 0;
 		return LOOK_AGAIN;
 	case ETCD_FULL: /* the server has no room for our key, until an administrator makes some */
-		if (lock->revision != 0) /* it is our turn: keep the place, and wait for that */
+		if (lock->revision != 0) /* it is our turn: keep our place, and wait for room */
 			error->kind = ERROR_SLOW;
 		turn->at = clock_boottime() + spread(SECOND);
 		return LOOK_FAILED;

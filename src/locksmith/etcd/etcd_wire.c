@@ -3,10 +3,11 @@
 
 #include "locksmith/etcd/etcd_wire.h"
 
-/* The numbers of the fields: etcd's rpc.proto and kv.proto. */
+/* The numbers of fields in etcd's messages: its rpc.proto and kv.proto. */
 enum txn_request { COMPARE = 1 };
 enum txn_response { TXN_HEADER = 1, TXN_SUCCEEDED = 2, TXN_RESPONSES = 3, HEADER_REVISION = 3 };
-enum request_op { OP_RANGE = 1, OP_PUT = 2, OP_DELETE = 3, OP_TXN = 4 }; /* and in a response */
+/* the responses to these requests have the same numbers */
+enum request_op { OP_RANGE = 1, OP_PUT = 2, OP_DELETE = 3, OP_TXN = 4 };
 enum compare {
 	COMPARE_RESULT = 1,
 	COMPARE_TARGET = 2,
@@ -14,7 +15,7 @@ enum compare {
 	COMPARE_MADE_AT = 5,
 	COMPARE_PUT_AT = 6,
 	COMPARE_END = 64,
-	COMPARE_MADE = 1, /* targets */
+	COMPARE_MADE = 1, /* values of COMPARE_TARGET */
 	COMPARE_PUT = 2
 };
 enum range_request {
@@ -25,7 +26,7 @@ enum range_request {
 	RANGE_TARGET = 6,
 	RANGE_KEYS_ONLY = 8,
 	RANGE_LAST_MADE = 13,
-	BY_CREATION = 2 /* a target */
+	BY_CREATION = 2 /* a value of RANGE_TARGET */
 };
 enum range_response { RANGE_KVS = 2 };
 enum put_request { PUT_KEY = 1, PUT_VALUE = 2, PUT_LEASE = 3 };

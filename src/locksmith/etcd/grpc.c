@@ -16,10 +16,10 @@
 /* The open sockets, and the server of each. */
 static struct {
 	curl_socket_t socket;
-	const char *base; /* NULL: the place is free */
+	const char *base; /* NULL: this entry is free */
 } connections[CONNECTIONS];
 
-/* the last call that may open a connection; it may not have done so yet */
+/* the last call that may open a connection, whether or not it has done so yet */
 static const struct grpc_call *opener;
 
 static bool has_connection(const char *base)
@@ -37,8 +37,9 @@ static void forget_socket(curl_socket_t socket)
 			connections[i].base = NULL;
 }
 
-/* libcurl 7.88 does not report that it closes a socket that was never connected: if the socket's
- * number is used again, forget the old entry. */
+/* libcurl's callback for a new socket: note it, or refuse it to a call that must join a
+ * connection.  Forget an old entry with the same number: libcurl 7.88 does not report that it
+ * closes a socket that was never connected. */
 static int note_socket(void *data, curl_socket_t socket, curlsocktype purpose)
 {
 	struct grpc_call *call = data;
@@ -84,7 +85,7 @@ static int grpc_status(const char *text)
 	                                                                 : GRPC_UNKNOWN;
 }
 
-/* gRPC's status comes after the messages, or with the headers if there are none. */
+/* gRPC's status comes after the messages, or with the headers if there are no messages. */
 static size_t receive_header(char *line, size_t one, size_t size, void *data)
 {
 	struct grpc_call *call = data;
@@ -92,9 +93,10 @@ static size_t receive_header(char *line, size_t one, size_t size, void *data)
 
 	size *= one;
 	call->headers_size += size;
-	if (call->headers_size > LONGEST_HEADERS) /* a server may send headers without end */
+	if (call->headers_size > LONGEST_HEADERS) /* a server may send headers forever */
 		return 0;
-	/* etcd's grpc-proxy says "context canceled" at the end of each stream */
+	/* ignore the status that ends a stream: from etcd's grpc-proxy it is always "context
+	 * canceled" */
 	if (call->answered)
 		return size;
 	if (is_header(line, size, "grpc-status: ", value, sizeof value))
@@ -130,17 +132,18 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 		if (complete && call->stream && !call->answered) {
 			call->answered = true;
 			call->status = GRPC_OK;
-			/* the request ends, and with it the call */
+			/* let send_stream() end the request, which ends the call */
 			curl_easy_pause(call->transfer.easy, CURLPAUSE_CONT);
 		}
-		/* An answer is one message. */
+		/* An answer is one message: refuse any bytes after it. */
 		refused = complete ? rest.at != rest.end
 		                   : !protobuf_may_unwrap(rest, call->received.limit);
 		return refused ? 0 : size;
 	}
 	while (protobuf_unwrap(&rest, &message))
 		call->hear(call->data, message);
-	/* The caller ends a watch at its first event: a stream beyond the limit is not etcd's. */
+	/* Refuse a longer stream: the caller ends a watch at its first event, so etcd never sends
+	 * as much. */
 	call->heard += size;
 	refused =
 	    call->heard > call->received.limit || !protobuf_may_unwrap(rest, call->received.limit);
@@ -149,7 +152,7 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 	return refused ? 0 : size;
 }
 
-/* A stream's request, which ends when the answer is there. */
+/* libcurl's read callback: send a stream's request, and keep it open until the answer has come. */
 static size_t send_stream(char *room, size_t one, size_t size, void *data)
 {
 	struct grpc_call *call = data;
@@ -164,8 +167,8 @@ static size_t send_stream(char *room, size_t one, size_t size, void *data)
 	return left;
 }
 
-/* libcurl sends a request again.  Without this callback libcurl 8.14 frees the connection, which
- * other calls use. */
+/* libcurl's seek callback: it sends the request again.  Without this callback libcurl 8.14 frees
+ * the connection, which other calls use. */
 static int rewind_stream(void *data, curl_off_t offset, int origin)
 {
 	struct grpc_call *call = data;
@@ -201,7 +204,7 @@ int grpc_open(struct grpc_call *call, size_t limit)
 	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
 	/* All calls to a server share a connection, even one that is still being made. */
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
-	/* A watch may be silent for hours: keepalives show that the connection is lost. */
+	/* A watch may be silent for hours: TCP keepalives show if the connection is lost. */
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 15L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
@@ -233,11 +236,11 @@ void grpc_prepare(struct grpc_call *call, const char *base, const char *method, 
 	curl_easy_setopt(call->transfer.easy, CURLOPT_HTTPHEADER, call->headers);
 }
 
-/* Without TLS, a call begins HTTP/2 at once (PRIOR_KNOWLEDGE).  libcurl 7.88 (Debian 12) begins it
- * once more on a connection that uses it already, and the call fails.  So, with that libcurl, a
- * call that MAY_JOIN a connection does without PRIOR_KNOWLEDGE.  It must not open a connection
- * (note_socket), which would begin with HTTP/1.1; if the existing one has gone, grpc_run() makes
- * the call again. */
+/* Reset CALL for a new try.  Without TLS, a call begins HTTP/2 at once (PRIOR_KNOWLEDGE).  libcurl
+ * 7.88 (Debian 12) does so even on a connection that uses HTTP/2 already, and the call fails.  So,
+ * with that libcurl, a call that MAY_JOIN a connection goes without PRIOR_KNOWLEDGE.  Such a call
+ * must not open a connection, which would begin with HTTP/1.1: note_socket() refuses it.  If the
+ * existing connection has gone, grpc_run() makes the call again. */
 static void make_ready(struct grpc_call *call, bool may_join)
 {
 	bool tls = strncmp(call->base, "https:", 6) == 0;
@@ -279,8 +282,8 @@ void grpc_run(struct grpc_call *call, int64_t limit, int64_t until, const bool *
 	run_once(call, true, limit, until, abort);
 	if (call->too_late)
 		run_once(call, false, limit, until, abort);
-	/* Otherwise libcurl would make the next calls, too, on the connection on which no answer
-	 * comes. */
+	/* No answer came.  Shut the connections down: otherwise libcurl would make the next calls
+	 * on them, too. */
 	if (!call->transfer.ended && !(abort != NULL && *abort))
 		for (size_t i = 0; i < CONNECTIONS; i++)
 			if (connections[i].base == call->base)

@@ -28,18 +28,20 @@ struct grpc_call {
 	/* transfer.ended: the call is over; transfer.error: why there was no answer */
 	struct transfer transfer;
 	const char *base;
-	bool joins;    /* libcurl 7.88: the call must use an existing connection, */
-	bool too_late; /* but there was none any more */
-	/* the request stays open until there is a message; with hear, until grpc_close */
+	bool joins;    /* with libcurl 7.88: the call must use a connection that is open already */
+	bool too_late; /* JOINS, but the connection had gone */
+	/* the request stays open until a message has come, or, if HEAR is set, until
+	 * grpc_close() */
 	bool stream;
-	bool answered; /* that message has come */
+	bool answered; /* the message that a stream waits for has come */
 	struct buffer request;
-	size_t sent; /* bytes of a stream's request */
+	size_t sent; /* bytes of a stream's request that were sent */
 	struct curl_slist *headers;
 	struct buffer received;
-	size_t headers_size, heard; /* bytes of headers, and of a stream that is heard, so far */
-	int status;                 /* enum grpc_status, or another number of gRPC's */
-	char message[200];          /* the server's message; "" if it sent none */
+	/* bytes received so far: of headers, and of a stream with HEAR */
+	size_t headers_size, heard;
+	int status;        /* enum grpc_status, or another number of gRPC's */
+	char message[200]; /* the server's message; "" if it sent none */
 	/* called with each message as it comes; NULL: messages are kept */
 	void (*hear)(void *data, struct protobuf message);
 	void *data;
@@ -50,27 +52,27 @@ struct grpc_call {
 int grpc_open(struct grpc_call *call, size_t limit);
 
 /* Set what CALL sends, and where.  BASE is http[s]://HOST:PORT, and must stay at its address until
- * the program ends; METHOD is "/package.Service/Method"; TOKEN is what the login gave, or "".
- * Keeps a copy of REQUEST.  Set call->stream before. */
+ * the program ends.  METHOD is "/package.Service/Method".  TOKEN is what the login gave, or "".
+ * Keeps a copy of REQUEST.  The caller has set call->stream. */
 void grpc_prepare(struct grpc_call *call, const char *base, const char *method, const char *token,
     struct protobuf_out *request);
 
-/* Begin what was prepared, in the background; the other calls drive it. */
+/* Start the prepared call in the background.  It proceeds while other calls run or wait. */
 void grpc_start(struct grpc_call *call);
 
-/* Make the prepared call, and return when its answer is there, after LIMIT ns (as transfer_drive()
- * counts them), at the moment UNTIL, or when *abort is set (NULL: never).  If no answer comes in
- * time, it ends all connections to call->base, and so all calls on them. */
+/* Make the prepared call.  Returns when its answer has come, after LIMIT ns (as transfer_drive()
+ * counts them), at the moment UNTIL, or when *ABORT is set (NULL: never).  If no answer comes in
+ * time, shuts down all connections to call->base, which ends all calls on them. */
 void grpc_run(struct grpc_call *call, int64_t limit, int64_t until, const bool *abort);
 
-/* HTTP's status of a call; 0: there was no answer. */
+/* The HTTP status of the answer; 0: there was no answer. */
 int grpc_http(const struct grpc_call *call);
 
-/* The message of a call that has ended with GRPC_OK; it is valid until the next one.  Returns
- * false: there is none. */
+/* Set *MESSAGE to the answer of a call that has ended with GRPC_OK.  It is valid until CALL is used
+ * again.  Returns false if there is no whole message. */
 bool grpc_answer(const struct grpc_call *call, struct protobuf *message);
 
-/* End the call if it runs, and free all of it; nothing happens to one that was never opened. */
+/* End CALL if it runs, and free its memory.  Does nothing if CALL was never opened. */
 void grpc_close(struct grpc_call *call);
 
 #endif

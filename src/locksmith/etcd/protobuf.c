@@ -18,7 +18,7 @@ static void add_bytes(struct protobuf_out *message, const void *bytes, size_t si
 	message->used += size;
 }
 
-/* Seven bits a byte, the lowest first; returns how many bytes. */
+/* Write VALUE to OUT, seven bits a byte, the lowest first.  Returns the number of bytes. */
 static size_t encode_varint(uint64_t value, unsigned char *out)
 {
 	size_t n = 0;
@@ -177,7 +177,7 @@ void protobuf_string(struct protobuf text, char *out, size_t size)
 	out[length] = '\0';
 }
 
-/* The size in the prefix; 0 as long as that is not complete. */
+/* The size of the message, from the prefix; 0 as long as the prefix is not complete. */
 static uint64_t message_size(struct protobuf received)
 {
 	uint64_t size = 0;

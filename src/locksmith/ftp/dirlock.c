@@ -9,7 +9,8 @@
 #include "locksmith/common/protocol.h"
 #include "locksmith/ftp/dirlock.h"
 
-/* The server's times, of the change and of now, are in whole seconds. */
+/* a margin, because the server's times, that of the last change and the present one, are in whole
+ * seconds */
 #define MARGIN_SECONDS 2
 #define MISSES_BEFORE_DOUBT 3
 #define MISSES_MOST 30
@@ -22,21 +23,22 @@ const char *dirlock_path(const struct dirlock *lock, const char *name, char path
 	return path;
 }
 
-/* The next requests may be given up once the look's time is over: at worst they leave our sign,
- * which expires after a lease. */
+/* Give the next requests up when the look's time is over: at worst they leave our sign, which
+ * expires after a lease. */
 static void may_give_up(struct dirlock *lock)
 {
 	lock->remote.until = later(lock->options->answer_by, clock_boottime() + 2 * SECOND);
 }
 
-/* The next requests get the usual time.  Given up too early, they could leave an empty directory,
- * which blocks the lock until --stale, or remove one that another client has made since. */
+/* Give the next requests the usual time.  If we gave one up too early, it could leave an empty
+ * directory, which blocks the lock until --stale, or remove a directory that another client has
+ * made since. */
 static void must_know(struct dirlock *lock)
 {
 	lock->remote.until = NEVER;
 }
 
-/* Remove the sign of that name.  Returns the server's reply. */
+/* Remove SIGN from the lock directory.  Returns the server's reply. */
 static enum reply remove_sign(struct dirlock *lock, const struct owner_sign *sign)
 {
 	char path[DIRLOCK_PATH];
@@ -46,8 +48,8 @@ static enum reply remove_sign(struct dirlock *lock, const struct owner_sign *sig
 }
 
 /* Make a directory beside the lock, and remove it.  Unless SECONDS is NULL, set *SECONDS to the
- * directory's time, which is the present time by the server's clock.  Returns the first reply that
- * is not DONE. */
+ * directory's modification time, which is the present time by the server's clock.  Returns
+ * REPLY_DONE, or the first other reply. */
 static enum reply probe_beside(struct dirlock *lock, int64_t *seconds)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -55,7 +57,7 @@ static enum reply probe_beside(struct dirlock *lock, int64_t *seconds)
 	char path[1200];
 	enum reply reply;
 
-	/* The name has no dot in front: some servers hide such names. */
+	/* Do not begin the name with a dot, because some servers hide such names. */
 	must_know(lock);
 	sign_make(&probe, lock->ttl, lock->options->pid);
 	snprintf(path, sizeof path, "%s%ssl-probe-%s", lock->parent,
@@ -98,7 +100,8 @@ void dirlock_describe_bare(int64_t stamp, char *text, size_t size)
 	snprintf(text, size, FIELD_MODE "exclusive%s " FIELD_NOTE BARE, since);
 }
 
-/* Remove the sign of an owner that was silent for SECONDS.  Returns true if this call did. */
+/* Remove the sign of an owner that was silent for SECONDS.  Returns true if this call has removed
+ * it. */
 static bool break_sign(struct dirlock *lock, const struct owner_sign *sign, int64_t seconds)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -107,7 +110,7 @@ static bool break_sign(struct dirlock *lock, const struct owner_sign *sign, int6
 		return false;
 	say(SAYS_NOTE " taken over from %ld on %s, silent for %lld s", sign->pid, sign->host,
 	    (long long)seconds);
-	/* The server refuses this if another sign is in it. */
+	/* the server refuses this if another sign is in the directory */
 	remote->ops->rmdir(remote, lock->path);
 	return true;
 }
@@ -121,19 +124,20 @@ enum reply dirlock_give_back(struct dirlock *lock)
 {
 	enum reply reply = remove_sign(lock, &lock->mine);
 
-	/* Only if we surely removed our sign just now: else the directory may be another client's
-	 * new one. */
+	/* Remove the directory only if we surely removed our sign just now: else it may be another
+	 * client's new one. */
 	if (reply == REPLY_DONE)
 		lock->remote.ops->rmdir(&lock->remote, lock->path);
 	lock->left = reply == REPLY_UNKNOWN;
 	return reply;
 }
 
-/* ---- with --no-wait: the age of a lock by the server's own clock.  Only if the lock seems to be
- * stale, its signs are watched from one heartbeat to the next ---- */
+/* ---- with --no-wait: find the age of a lock by the server's own clock.  If the lock seems to be
+ * stale, watch its signs from one heartbeat to the next ---- */
 
-/* Do all signs stay as they are from one heartbeat to the next?  The server's clock may have been
- * set, or its times be cached; but a sign that changes has a living owner. */
+/* Do all signs stay as they are from one heartbeat to the next?  Do not rely on the server's clock
+ * alone: it may have been set, or its times be cached.  But a sign that changes has a living
+ * owner. */
 static bool stand_still(struct dirlock *lock, unsigned int ttl)
 {
 	static struct listing before;
@@ -155,8 +159,8 @@ static bool stand_still(struct dirlock *lock, unsigned int ttl)
 	return true;
 }
 
-/* Break the signs if all owners are silent by the server's own clock.  Returns true if one was
- * broken. */
+/* Remove the signs if all owners are silent by the server's own clock.  Returns true if a sign was
+ * removed. */
 static bool break_by_age(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -184,8 +188,8 @@ static bool break_by_age(struct dirlock *lock)
 
 enum step {
 	STEP_HELD,
-	STEP_AGAIN,   /* at once */
-	STEP_BACK,    /* again after a short random pause: two clients have met */
+	STEP_AGAIN,   /* try again at once */
+	STEP_BACK,    /* try again after a short random pause, because two clients have met */
 	STEP_WAIT,    /* another client holds the lock */
 	STEP_UNKNOWN, /* no answer */
 	STEP_FAILED   /* lock->remote.error is filled */
@@ -196,8 +200,9 @@ static enum step no_answer(enum reply reply)
 	return reply == REPLY_FATAL ? STEP_FAILED : STEP_UNKNOWN;
 }
 
-/* A1, making the directory, was refused, and the lock is not there.  Most often it was released in
- * between; if another name is refused as well, the directory above cannot be written. */
+/* A1, making the directory, was refused, but no directory is there.  Most often its holder has
+ * released the lock in between.  But if the server refuses another name, too, we cannot write to
+ * the directory above. */
 static enum step lock_missed(struct dirlock *lock, const char *refusal)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -260,9 +265,9 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 	return lock_missed(lock, refusal);
 }
 
-/* For how many ns at least the directory last changed at STAMP has been empty, by the server's
- * clock; 0: the server does not tell, or --stale is not given.  (A clock that was set forward makes
- * a directory look old, so trust it only if the user gave --stale.) */
+/* The directory last changed at STAMP.  Returns for how many ns at least it has been empty, by the
+ * server's clock; 0: the server does not tell, or --stale was not given.  (A clock that was set
+ * forward makes a directory look old, so trust the clock only if the user gave --stale.) */
 static int64_t empty_already(struct dirlock *lock, int64_t stamp)
 {
 	const struct options *options = lock->options;
@@ -275,7 +280,8 @@ static int64_t empty_already(struct dirlock *lock, int64_t stamp)
 	return seconds < 0 ? 0 : earlier(seconds, LONGEST_SECONDS) * SECOND;
 }
 
-/* Say once what kind of lock this is, which no lease ends. */
+/* If the directory has been bare for longer than a lease, report once what it may be: no lease ends
+ * such a lock. */
 static void tell_of_bare(struct dirlock *lock, int64_t now)
 {
 	char when[80] = "never removed (--stale=0)";
@@ -291,14 +297,15 @@ static void tell_of_bare(struct dirlock *lock, int64_t now)
 	    when);
 }
 
-/* Remove a directory without a sign when it has been empty for --stale: dirlock.h says why not
- * after a lease. */
+/* The directory is there, without a sign.  Remove it when it has been empty for --stale; dirlock.h
+ * says why not after a lease. */
 static enum step bare_lock(struct dirlock *lock)
 {
 	struct remote_dir *remote = &lock->remote;
 	int64_t now = clock_boottime(), stamp = 0;
 
-	/* Its time tells a directory made anew from the one seen before. */
+	/* The modification time tells a directory that was made anew from the one that we saw
+	 * before. */
 	if (remote->ops->modified(remote, lock->path, &stamp) != REPLY_DONE)
 		stamp = 0;
 	dirlock_describe_bare(stamp, lock->who, sizeof lock->who);
@@ -306,8 +313,8 @@ static enum step bare_lock(struct dirlock *lock)
 		lock->empty_stamp = stamp;
 		lock->bare_told = false;
 		lock->seen.empty_since = now - empty_already(lock, stamp);
-		/* To read the server's clock took time, in which the directory may have been made
-		 * anew. */
+		/* If the server's clock was read, that took time, in which the directory may have
+		 * been made anew: look again. */
 		return lock->seen.empty_since == now ? STEP_WAIT : STEP_AGAIN;
 	}
 	if (lock->options->stale == 0 || now - lock->seen.empty_since <= lock->options->stale) {
@@ -356,13 +363,14 @@ static enum step lock_refused(struct dirlock *lock)
 	return STEP_WAIT;
 }
 
-/* A3: is the lock ours, now that our sign is in?  A1 began at BEGAN. */
+/* A3: is the lock ours, now that our sign is in it?  A1 began at BEGAN. */
 static enum step alone(struct dirlock *lock, int64_t began)
 {
 	int64_t marked = clock_boottime(), lease = lock->ttl * SECOND;
 	/* A listing that is not atomic (NFS behind the server) can miss a sign that is renamed
-	 * meanwhile.  No holder renames twice so soon, so a second listing finds it.  Only after a
-	 * slow A1 and A2 can a holder be old enough to rename. */
+	 * meanwhile.  A second listing finds the sign, because no holder renames twice so soon.
+	 * List twice only after a slow A1 and A2: otherwise no other holder is old enough to
+	 * rename. */
 	int listings = marked - began > lease / 8 ? 2 : 1;
 
 	while (listings-- > 0) {
@@ -373,7 +381,7 @@ static enum step alone(struct dirlock *lock, int64_t began)
 
 			lock->unseen = seen || reply != REPLY_DONE ? 0 : lock->unseen + 1;
 			lock->left = true;
-			/* A silent server would not remove it now either. */
+			/* a silent server would not remove our sign now, either */
 			if (!reply_is_answer(reply))
 				return no_answer(reply);
 			dirlock_give_back(lock);
@@ -406,22 +414,24 @@ static enum step attempt(struct dirlock *lock)
 	if (reply == REPLY_REFUSED)
 		return lock_refused(lock);
 	if (reply != REPLY_DONE)
-		/* If the directory was made after all, it has no sign: bare_lock() removes it. */
+		/* If the directory was made nevertheless, it has no sign, and bare_lock() will
+		 * remove it. */
 		return no_answer(reply);
 	lock->misses = 0;
 	listing_clear(&lock->seen);
 	sign_make(&lock->mine, lock->ttl, lock->options->pid);
 	may_give_up(lock);
 	lock->sent = clock_boottime();
-	/* A2: put our sign in */
+	/* A2: put our sign in the directory */
 	reply = remote->ops->mkdir(remote, dirlock_path(lock, lock->mine.name, path));
 	if (reply == REPLY_FATAL)
 		return STEP_FAILED;
 	if (reply != REPLY_REFUSED)
-		/* A3: is it alone?  Also finds a sign whose reply was lost */
+		/* A3: is our sign alone?  This also finds the sign if the reply to A2 was lost. */
 		return alone(lock, began);
-	/* If the empty directory of our A1 is still there, the server accepts no sign in it: remove
-	 * the directory.  If not, another client has removed it. */
+	/* A2 was refused.  If the directory that A1 made is still there and empty, the server
+	 * accepts no sign in it: remove the directory.  If not, another client has removed the
+	 * directory. */
 	memcpy(refusal, remote->text, sizeof refusal);
 	must_know(lock);
 	if (dirlock_may_be_removed(lock, began, clock_boottime()) ||
@@ -444,7 +454,7 @@ static int64_t next_try(const struct dirlock *lock, enum step step)
 		return now +
 		       earlier(spread(200 * MILLISECOND) - 140 * MILLISECOND, spread(interval));
 	case STEP_UNKNOWN:
-		/* With -n little time is left for the few tries. */
+		/* With -n, pause briefly, because there is little time for the few tries. */
 		return lock->options->no_wait ? now + spread(interval) / 8
 		                              : now + spread(2 * interval);
 	default:

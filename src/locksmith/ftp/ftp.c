@@ -53,7 +53,7 @@ static int prepare(struct options *options, struct error *error)
 	    &options->url, error);
 }
 
-/* Log in, unless we are.  Returns 0, or -1 with ERROR filled. */
+/* Log in, unless we are logged in.  Returns 0, or -1 with ERROR filled. */
 static int log_in(struct dirlock *lock, struct error *error)
 {
 	const struct options *options = lock->options;
@@ -71,7 +71,7 @@ static int log_in(struct dirlock *lock, struct error *error)
 	return -1;
 }
 
-/* The sign of life sent at the moment SENT has arrived. */
+/* The sign of life that we sent at the moment SENT has arrived. */
 static void note_life(struct dirlock *lock, struct turn *turn, int64_t sent)
 {
 	turn->deadline = sent + turn->lease;
@@ -87,7 +87,7 @@ static enum look look(struct turn *turn, struct error *error)
 		return LOOK_TAKEN;
 	if (log_in(lock, error) != 0)
 		return LOOK_FAILED;
-	turn->lease = lock->ttl * SECOND; /* in whole seconds */
+	turn->lease = lock->ttl * SECOND; /* in whole seconds, as in the sign */
 	look = dirlock_try(lock, turn, error);
 	lock->holds = look == LOOK_TAKEN;
 	if (lock->holds)
@@ -103,7 +103,7 @@ static void next_sign(const struct dirlock *lock, struct owner_sign *sign)
 	sign_name(sign);
 }
 
-/* Rename the sign to its next number. */
+/* Rename our sign to the name of the next heartbeat. */
 static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 {
 	struct dirlock *lock = &the_lock;
@@ -113,8 +113,8 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 
 	lock->remote.until = until;
 	next_sign(lock, &next);
-	/* An earlier try, without a reply, may have been carried out: waiters count from the
-	 * first. */
+	/* An earlier try, to which no reply came, may have been carried out.  Waiters then count
+	 * our lease from it, so we count from the first try. */
 	if (lock->tried == 0)
 		lock->tried = clock_boottime();
 	dirlock_path(lock, lock->mine.name, from);
@@ -127,7 +127,8 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 		else
 			error_plain(error, ERROR_LOST, "the server did not answer in time: %s",
 			    lock->remote.error.text);
-		/* The reply was lost, the sign broken, or the request refused for once: look. */
+		/* Look what has happened: the reply was lost, or another client has removed our
+		 * sign, or the server refused just this once. */
 		if (dirlock_look(lock) != REPLY_DONE ||
 		    listing_find(&lock->listing, lock->mine.name) != NULL)
 			return RENEW_AGAIN;
@@ -142,15 +143,15 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 	return RENEWED;
 }
 
-/* The server refused to remove our sign: is it there?  FREE_GONE: no; FREE_AGAIN: yes, or
- * unknown. */
+/* The server refused to remove our sign.  Look whether the sign is there.  Returns FREE_GONE if
+ * not, and FREE_AGAIN if it is, or if the server does not say. */
 static enum freed look_for_sign(struct dirlock *lock, struct error *error)
 {
 	enum reply reply = dirlock_look(lock);
 
 	if (!reply_is_answer(reply) || listing_find(&lock->listing, lock->mine.name) != NULL)
 		return FREE_AGAIN;
-	/* A heartbeat whose reply was lost may have renamed it. */
+	/* a heartbeat whose reply was lost may have renamed the sign */
 	next_sign(lock, &lock->mine);
 	if (listing_find(&lock->listing, lock->mine.name) != NULL)
 		return FREE_AGAIN;
@@ -158,8 +159,8 @@ static enum freed look_for_sign(struct dirlock *lock, struct error *error)
 	return FREE_GONE;
 }
 
-/* May the directory be removed, now that our sign is not in it?  One that another client may have
- * removed before us can be a plain client's now. */
+/* May we remove the directory, now that our sign is not in it?  Not if another client may have
+ * removed it before us: a plain client may have made it anew. */
 static bool directory_is_ours(const struct dirlock *lock, const struct turn *turn, enum freed freed)
 {
 	int64_t now = clock_boottime();
@@ -202,15 +203,15 @@ static enum freed release(struct turn *turn, int64_t until, struct error *error)
 		freed = look_for_sign(lock, error);
 	else if (reply != REPLY_DONE)
 		freed = FREE_AGAIN;
-	if (freed == FREE_AGAIN) { /* also after a refusal, which may pass */
+	if (freed == FREE_AGAIN) { /* also after a refusal, because it may pass */
 		error_plain(error, ERROR_AWAY, "%s",
 		    reply == REPLY_REFUSED ? "the server does not remove the holder's sign"
 					   : remote->error.text);
 		return FREE_AGAIN;
 	}
 	lock->holds = false;
-	/* Once: a second request could remove the directory of a plain client that came after
-	 * us. */
+	/* Try this only once: a second request could remove the directory of a plain client that
+	 * came after us. */
 	if (directory_is_ours(lock, turn, freed))
 		remote->ops->rmdir(remote, lock->path);
 	return freed;

@@ -18,7 +18,7 @@ static enum reply ftp_fatal(struct remote_dir *remote, enum kind kind, const cha
 	    remote->text[0] != '\0' ? remote->text : remote->transfer.error);
 }
 
-/* What an error of libcurl means: UNKNOWN if another try may help. */
+/* Turn libcurl's error RESULT into a reply: REPLY_UNKNOWN if another try may help. */
 static enum reply ftp_refused(struct remote_dir *remote, CURLcode result)
 {
 	char machine[sizeof remote->url->host[0]];
@@ -31,7 +31,8 @@ static enum reply ftp_refused(struct remote_dir *remote, CURLcode result)
 		    "SEMLOCK_USER and SEMLOCK_PASSWORD",
 		    remote->url->host[0], machine);
 	}
-	/* 421: too many users, or shutting down, also as an answer to USER. */
+	/* 421: the server has too many users, or is shutting down; it may also say so in answer to
+	 * USER. */
 	if (remote->code == 421 || (remote->code == 0 && strncmp(remote->text, "421", 3) == 0)) {
 		error_plain(&remote->error, ERROR_AWAY, "the server is busy: %s", remote->text);
 		return REPLY_UNKNOWN;
@@ -50,7 +51,7 @@ static enum reply ftp_refused(struct remote_dir *remote, CURLcode result)
 	case CURLE_URL_MALFORMAT:
 		return ftp_fatal(remote, ERROR_UNAVAILABLE, "not possible");
 	case CURLE_FTP_COULDNT_RETR_FILE:
-		if (remote->code == 550) { /* NLST of a directory that is not there */
+		if (remote->code == 550) { /* NLST was refused: the directory is not there */
 			remote->reached = true;
 			return REPLY_REFUSED;
 		}
@@ -82,7 +83,8 @@ static enum reply ftp_verdict(struct remote_dir *remote, CURLcode result)
 	return remote->code / 100 == 2 ? REPLY_DONE : REPLY_REFUSED;
 }
 
-/* With "*" libcurl does not close the connection after a refusal. */
+/* Add "VERB PATH" to LIST.  The "*" keeps libcurl from closing the connection if the server
+ * refuses. */
 static struct curl_slist *ftp_command(struct curl_slist *list, const char *verb, const char *path)
 {
 	char line[1400];
@@ -112,7 +114,7 @@ static enum reply ftp_rmdir(struct remote_dir *remote, const char *path)
 
 static enum reply ftp_rename(struct remote_dir *remote, const char *from, const char *to)
 {
-	/* Both in one request: proftpd accepts no other command between them. */
+	/* send both commands in one request: proftpd accepts no other command between them */
 	return remote_dir_perform(remote, ftp_command(ftp_command(NULL, "RNFR", from), "RNTO", to));
 }
 
@@ -125,7 +127,7 @@ static enum reply ftp_enter(struct remote_dir *remote, const char *path)
 	return reply;
 }
 
-/* With NLST over a data connection if the server's STAT takes no path. */
+/* List with STAT or, if the server's STAT takes no path, with NLST over a data connection. */
 static enum reply ftp_list(struct remote_dir *remote, const char *path, listing_name each,
     void *data)
 {
@@ -137,7 +139,7 @@ static enum reply ftp_list(struct remote_dir *remote, const char *path, listing_
 	}
 	if (remote->no_stat)
 		return remote_dir_names(remote, path, each, data);
-	/* An incomplete listing must not be taken for a complete one. */
+	/* do not take an incomplete listing for a complete one */
 	if (reply == REPLY_DONE && remote->reply.overflow)
 		return REPLY_REFUSED;
 	if (reply == REPLY_DONE)
@@ -159,7 +161,7 @@ static size_t hear(char *data, size_t size, size_t count, void *context)
 {
 	struct remote_dir *remote = context;
 
-	/* 0 ends the login */
+	/* returning 0 makes libcurl end the login */
 	return remote->nobody ? 0 : buffer_receive(data, size, count, &remote->reply);
 }
 
@@ -172,10 +174,11 @@ static void ftp_settings(struct remote_dir *remote)
 	snprintf(remote->base, sizeof remote->base, "%s://%s%s/",
 	    explicit_tls ? "ftp" : remote->url->scheme, remote->user, remote->url->host[0]);
 	curl_easy_setopt(easy, CURLOPT_FTP_FILEMETHOD, (long)CURLFTPMETHOD_NOCWD);
-	/* PASV alone: if TLS fails on the data connection of EPSV, libcurl 7.88 goes on with PASV,
-	 * and from then on takes each reply for the reply to the next command. */
+	/* Use PASV alone, never EPSV: if TLS fails on the data connection of EPSV, libcurl 7.88
+	 * goes on with PASV, and from then on takes each reply for the reply to the next
+	 * command. */
 	curl_easy_setopt(easy, CURLOPT_FTP_USE_EPSV, 0L);
-	/* ALL, never TRY: TRY goes on in clear text when the server says no. */
+	/* Use ALL, never TRY: with TRY libcurl goes on in clear text if the server refuses TLS. */
 	if (explicit_tls)
 		curl_easy_setopt(easy, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
 	if (ca != NULL)

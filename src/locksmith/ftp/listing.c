@@ -52,14 +52,14 @@ static bool read_number(const char **text, unsigned long most, unsigned long *nu
 	return true;
 }
 
-/* A name is a sign's if its fields make the same name. */
+/* NAME is that of a sign if the fields in it make the same name again. */
 bool sign_parse(const char *name, struct owner_sign *sign)
 {
 	const char *rest = name + strlen("sl1.x.");
 	unsigned long ttl, pid;
 
 	*sign = (struct owner_sign){.ttl = 0};
-	/* The name becomes part of FTP commands: allow no other characters. */
+	/* The name becomes part of FTP commands: allow no characters but those of a sign. */
 	if (strncasecmp(name, "sl1.x.", 6) != 0 || !read_number(&rest, LONGEST_SECONDS, &ttl) ||
 	    !read_number(&rest, ULONG_MAX, &sign->beat) ||
 	    sscanf(rest, "%16[0-9a-fA-F].", sign->nonce) != 1 || strlen(sign->nonce) != 16 ||
@@ -80,7 +80,7 @@ bool sign_parse(const char *name, struct owner_sign *sign)
 
 /* ---- listings ---- */
 
-/* Beyond the ttl, for the time that a request takes on its way. */
+/* added to the ttl, for the time that a request takes on its way */
 #define MARGIN SECOND
 
 void listing_clear(struct listing *listing)
@@ -187,7 +187,8 @@ static bool is_reply_line(const char *line)
 	       isdigit((unsigned char)line[2]) && (line[3] == '-' || line[3] == ' ');
 }
 
-/* After a new login, its replies come first: only the last reply is the listing. */
+/* Return the beginning of the last reply in TEXT: it is the listing.  If libcurl had to log in
+ * again, the replies to that come first. */
 static const char *last_reply(const char *text)
 {
 	const char *start = text, *code = NULL;
@@ -211,7 +212,8 @@ void listing_of_stat(const char *reply, listing_name each, void *data)
 
 	reply = last_reply(reply);
 	while (next_line(&reply, line, sizeof line)) {
-		bool coded = is_reply_line(line); /* RFC 2228: entries may have a number, too */
+		/* RFC 2228: an entry of the listing may begin with the reply's number, too */
+		bool coded = is_reply_line(line);
 		const char *at = line + (coded ? 4 : 0);
 
 		at += strspn(at, " \t");

@@ -14,8 +14,8 @@
 /* No real reply is longer; the rest is dropped. */
 #define LONGEST_REPLY ((size_t)256 * 1024)
 #define LONGEST_PATH 1400
-/* One of libcurl's own limits, which also count the time that this process waits for a processor:
- * it is long, so that REQUEST and remote->until come first. */
+/* One of libcurl's own limits, which also count the time in which this process waits for a
+ * processor.  It is long, so that REQUEST and remote->until take effect first. */
 #define CONNECT_SECONDS 60L
 #define REQUEST (10 * SECOND)
 #define LOGIN_DELAY (5 * SECOND)
@@ -30,7 +30,8 @@ static void append_encoded(char *url, size_t size, const char *text)
 		n += (size_t)snprintf(url + n, size - n, "%%%02X", (unsigned char)*text);
 }
 
-/* Without a user libcurl would log in as anonymous, where the same path may be another lock. */
+/* Note whether libcurl logs in as anonymous, which it does if no user is named.  For anonymous the
+ * same path may be another lock. */
 static int note_user(CURL *easy, curl_infotype type, char *data, size_t size, void *context)
 {
 	static const char command[] = "USER anonymous\r";
@@ -112,7 +113,8 @@ enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_op
 	curl_easy_setopt(easy, CURLOPT_URL, remote->base);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, ops->protocols);
 	curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-	/* Slow logins are common, and a short timeout would make a storm of new ones. */
+	/* Logins are often slow.  If a short timeout ended them, a storm of new logins would
+	 * follow. */
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, buffer_receive);
@@ -154,8 +156,8 @@ enum reply remote_dir_perform(struct remote_dir *remote, struct curl_slist *comm
 	buffer_clear(&remote->body);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, commands);
 	result = run_request(remote);
-	/* SFTP: if the server ends in the middle of a login, libcurl reports a refusal: try again.
-	 * A server that hangs up after a real refusal refuses again. */
+	/* SFTP: if the server hangs up in the middle of a login, libcurl reports that the login was
+	 * denied.  Try again: if the denial was real, the server repeats it. */
 	if (result == CURLE_LOGIN_DENIED && remote->transfer.server_hung_up)
 		result = run_request(remote);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_QUOTE, NULL);
@@ -184,10 +186,10 @@ enum reply remote_dir_names(struct remote_dir *remote, const char *path, listing
 	reply = remote_dir_perform(remote, NULL);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_NOBODY, 1L);
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_URL, remote->base);
-	if (reply == REPLY_REFUSED && remote->code == 450) /* nothing is there to be listed */
+	if (reply == REPLY_REFUSED && remote->code == 450) /* the directory has no entries */
 		return REPLY_DONE;
 	if (reply == REPLY_DONE && remote->body.overflow)
-		/* an incomplete listing must not be taken for a complete one */
+		/* do not take an incomplete listing for a complete one */
 		return REPLY_REFUSED;
 	if (reply == REPLY_DONE)
 		listing_of_names(buffer_text(&remote->body), each, data);

@@ -9,9 +9,9 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/ftp/remote_dir.h"
 
-/* libcurl reports every missing answer as a refusal.  The connection may still be open, as with
- * libcurl 8.23; but then libcurl's message is "Unknown error": it has words for every reason that a
- * server gives. */
+/* Was this refusal a missing answer?  libcurl reports both in the same way.  If no answer came, the
+ * connection is closed, or, with libcurl 8.23, libcurl's message is "Unknown error".  For a real
+ * refusal libcurl has other words, whatever the server's reason. */
 static bool unanswered(const struct transfer *transfer, CURLcode result)
 {
 	return result == CURLE_QUOTE_ERROR &&
@@ -23,7 +23,7 @@ static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 	const bool lost = unanswered(&remote->transfer, result);
 
 	snprintf(remote->text, sizeof remote->text, "%s", remote->transfer.error);
-	/* The next request would not be answered on that connection, either. */
+	/* on this connection the next request would get no answer, either */
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_FRESH_CONNECT, lost ? 1L : 0L);
 	if (lost)
 		result = CURLE_SEND_ERROR;
@@ -56,7 +56,7 @@ static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 	}
 }
 
-/* url_parse() refuses quotes and backslashes in a path. */
+/* PATH needs no escapes: url_parse() refuses quotes and backslashes. */
 static enum reply sftp_command(struct remote_dir *remote, const char *verb, const char *path)
 {
 	char line[1400];

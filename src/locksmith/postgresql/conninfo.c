@@ -47,7 +47,7 @@ static PQconninfoOption *read_url(const char *first, size_t length, const char *
 	return options;
 }
 
-/* Copy the lock's name, which libpq has taken for the database's. */
+/* Copy the lock's name to url->path; libpq has taken it for the database's. */
 static int take_name(struct url *url, struct error *error)
 {
 	const char *name = option("dbname");
@@ -104,8 +104,8 @@ int conninfo_parse(const char *text, struct url *url, struct error *error)
 	return 0;
 }
 
-/* Copy the I-th element, from 0, of LIST ("a,b,c") into ELEMENT (SIZE bytes); a single element is
- * that of every host.  Returns false if LIST is shorter. */
+/* Copy the I-th element, counted from 0, of LIST ("a,b,c") into ELEMENT (SIZE bytes).  If LIST has
+ * a single element, it applies to every host.  Returns false if LIST is shorter. */
 static bool find_element(const char *list, unsigned int i, char *element, size_t size)
 {
 	bool alone = strchr(list, ',') == NULL;
@@ -125,8 +125,8 @@ static const char *value_by_default(const char *keyword)
 {
 	static const struct {
 		const char *keyword;
-		const char *of_libpq, *ours; /* two variables of the environment */
-		const char *value;           /* if neither is set */
+		const char *of_libpq, *ours; /* names of environment variables */
+		const char *value;           /* if neither variable is set */
 	} defaults[] = {{"user", "PGUSER", "SEMLOCK_USER", NULL},
 	    {"password", "PGPASSWORD", "SEMLOCK_PASSWORD", NULL},
 	    {"sslrootcert", "PGSSLROOTCERT", "SEMLOCK_CACERT", NULL},

@@ -14,33 +14,36 @@
 
 /* ---- the statements; query.h explains :name and the other variables ---- */
 
-/* Clients decide one by one, each with a snapshot taken after this. */
+/* Take the advisory lock for the name, so that clients decide one by one.  The statements after
+ * this one see what all earlier clients have committed. */
 static const char one_by_one[] = "SELECT pg_advisory_xact_lock(hashtextextended(:name, 7302))";
 
-/* A row's session has ended, and the server was not restarted since.  Its client has gone, or will
- * be back in a moment.  (If another session has the PID by now, the row lapses as usual.) */
+/* True if a row's session has ended, and the server was not restarted since.  The row's client has
+ * gone, or will be back in a moment.  (If another session has the PID by now, the row lapses as
+ * usual.) */
 #define SESSION_ENDED \
 	"(pid IS NOT NULL AND boot = pg_postmaster_start_time()" \
 	" AND NOT EXISTS (SELECT FROM pg_stat_get_activity(pid)))"
 
-/* When a row's time is over.  While the server was away, it accepted no sign of life: a place from
- * before its start lasts for a lease from that start on. */
+/* The moment when a row's time is over.  A server that was away has accepted no signs of life, so a
+ * place from before the server's start lasts at least a lease from that start on. */
 #define ENDS \
 	"(CASE WHEN token IS NULL AND boot <> pg_postmaster_start_time()" \
 	"  THEN greatest(until, pg_postmaster_start_time() + lease) ELSE until END)"
 
-/* A row that holds, or a place whose time is not over. */
+/* Does a row count?  It does if it holds, or if its time is not over. */
 #define COUNTS "(token IS NOT NULL OR " ENDS " > clock_timestamp())"
 
 /* The rows in the way of our row, p: every row that holds, whatever its ticket, and every place
- * that came earlier.  (The ticket only makes the order.)  Readers do not block a reader. */
+ * that came earlier.  (The ticket only makes the order.)  Shared rows are not in the way of a
+ * shared row. */
 #define ROWS_IN_THE_WAY \
 	" FROM semlock.place" \
 	" WHERE name = :name AND id <> :id AND (token IS NOT NULL OR ticket < p.ticket)" \
 	"  AND NOT (:mode = 'shared' AND mode = 'shared') AND " COUNTS
 
-/* What take_entry() reads of our row, p.  A setting that outlasts the transaction is only made in a
- * session that no pooler shares. */
+/* What take_entry() reads of our row, p.  It also makes settings that outlast the transaction, but
+ * only in a session that no pooler shares. */
 #define ENTRY \
 	" p.token," \
 	" p.slot," \
@@ -54,9 +57,9 @@ static const char one_by_one[] = "SELECT pg_advisory_xact_lock(hashtextextended(
 
 enum { ENTRY_COLUMNS = 6 };
 
-/* Take a lock for which nobody else has a row, not even one whose time is over.  This is a single
- * statement, because a new session must plan each one.  If the role lacks a permission to renew or
- * to leave, this takes nothing, and the whole step reports it. */
+/* Take a lock that has no row, not even one whose time is over.  This is a single statement,
+ * because a new session must plan each statement.  If the role lacks the permission to renew or to
+ * remove rows, this takes nothing; then whole_step() fails, and reports that. */
 static const char enter_alone[] =
     "INSERT INTO semlock.place AS p (name, id, ticket, token, mode, slot, lease, until,"
     "  pid, boot, client, version)"
@@ -69,15 +72,16 @@ static const char enter_alone[] =
     "  AND has_table_privilege('semlock.place', 'DELETE')"
     " RETURNING" ENTRY;
 
-/* A place whose time is over blocks nobody.  It is kept for a minute: its client may only be slow,
- * or have found no session on a full server. */
+/* Remove rows whose time is over.  A place is kept for a minute longer, though it blocks nobody:
+ * its client may only be slow, or have found no session on a full server. */
 static const char remove_lapsed[] =
     "DELETE FROM semlock.place"
     " WHERE name = :name AND id <> :id"
     "  AND CASE WHEN token IS NULL THEN " ENDS " + '1 min' ELSE until END"
     "   <= clock_timestamp()";
 
-/* A row that holds already, by a step whose answer was lost, keeps the lease of a lock. */
+/* Make our row, or renew it.  If the row holds already, by a step whose answer was lost, it keeps
+ * the lease of a lock. */
 static const char stand_in_line[] =
     "INSERT INTO semlock.place AS p (name, id, ticket, mode, lease, until, pid, boot, client,"
     "  version)"
@@ -104,14 +108,14 @@ static const char enter[] =
     "    AND coalesce(bool_and(token IS NOT NULL AND mode = 'slots'), true)"
     "   ELSE count(*) = 0 END" ROWS_IN_THE_WAY ")";
 
-/* The same for a waiter that has heard of its turn. */
+/* Follows "enter" for a waiter that has heard of its turn. */
 static const char returning_entry[] = " RETURNING" ENTRY;
 
 static const char leave_unless_entered[] =
     "DELETE FROM semlock.place WHERE name = :name AND id = :id AND token IS NULL";
 
-/* A clock that was set back must not lengthen a lease.  A waiter whose session has ended comes back
- * soon, or never. */
+/* If the server's clock was set back, shorten each row's time to its lease.  For a waiter whose
+ * session has ended, shorten it to five seconds: such a waiter comes back soon, or never. */
 static const char shorten[] =
     "UPDATE semlock.place AS o SET until = clock_timestamp() + n.rest"
     " FROM (SELECT id,"
@@ -120,8 +124,8 @@ static const char shorten[] =
     "  FROM semlock.place WHERE name = :name) AS n"
     " WHERE o.name = :name AND o.id = n.id AND o.until > clock_timestamp() + n.rest + '10 ms'";
 
-/* Notify the first waiter, at commit; but pass over one whose place has lapsed, which may be
- * stopped. */
+/* Notify the first waiter, at commit.  But pass over a waiter whose place has lapsed, which may be
+ * stopped, or whose session has ended. */
 #define WAKE_FIRST \
 	"SELECT pg_notify('semlock_' || id, '') FROM (" \
 	"  SELECT id FROM semlock.place" \
@@ -130,14 +134,16 @@ static const char shorten[] =
 
 static const char wake_first[] = WAKE_FIRST;
 
-/* If we have entered as a reader or a slot holder, the next may be able to enter, too. */
+/* The same, but only if we have entered: after a shared holder or a slot holder, the next waiter
+ * may be able to enter, too. */
 static const char wake_first_if_entered[] =
     WAKE_FIRST " WHERE EXISTS (SELECT FROM semlock.place"
 	       "  WHERE name = :name AND id = :id AND token IS NOT NULL)";
 
 static const char listen[] = "LISTEN :channel";
 
-/* The percentage of free sessions, of those that the server, the role and the database allow. */
+/* The percentage of sessions that are free.  The server, the role and the database each allow a
+ * number of sessions; this is the lowest of the three percentages. */
 #define ROOM \
 	" (SELECT least(" \
 	"   100 - 100 * used.by_all / (current_setting('max_connections')::int" \
@@ -153,8 +159,8 @@ static const char listen[] = "LISTEN :channel";
 	"   FROM pg_stat_get_activity(NULL) WHERE datid IS NOT NULL) AS used" \
 	"  WHERE role.rolname = session_user AND database.datname = current_database())"
 
-/* The result of the step, for take_look(), even if our row is gone.  A waiter's commit need not be
- * flushed to disk. */
+/* The result of the step, which take_look() reads; it has a row even if our row is gone.  The
+ * commit of a waiter's step need not be flushed to disk. */
 static const char look[] =
     "WITH p AS ("
     "  SELECT mine.* FROM (SELECT) AS us LEFT JOIN semlock.place AS mine"
@@ -176,7 +182,7 @@ static const char look[] =
 
 enum { LOOK_BEFORE = ENTRY_COLUMNS, LOOK_LAPSE, LOOK_WHO, LOOK_COMMIT, LOOK_ROOM, LOOK_COLUMNS };
 
-/* write the session again: after a lost connection, it is another one */
+/* write pid again: after a lost connection, the session is another one */
 static const char beat[] = "UPDATE semlock.place AS p"
 			   " SET until = clock_timestamp() + lease,"
 			   "  pid = CASE pg_backend_pid() WHEN :backend THEN :seat END,"
@@ -188,7 +194,7 @@ static const char beat[] = "UPDATE semlock.place AS p"
 
 enum { BEAT_BEFORE, BEAT_OURS, BEAT_ROOM, BEAT_COLUMNS };
 
-/* from START on, the process is the command */
+/* from START on, others see the command's PID */
 static const char renew[] = "UPDATE semlock.place"
 			    " SET until = clock_timestamp() + lease,"
 			    "  client = regexp_replace(client, '^pid=[0-9]+', 'pid=:command')"
@@ -215,7 +221,8 @@ static bool is_true(const PGresult *result, int column)
 	return PQgetvalue(result, 0, column)[0] == 't';
 }
 
-/* Return 1 if the query that was sent at SENT has made us enter; or 0. */
+/* Returns 1 if the query that was sent at SENT has made us enter; 0 if not; or -1 with lock->error
+ * filled: the answer is invalid. */
 static int take_entry(struct pg_lock *lock, const PGresult *entry, int64_t sent)
 {
 	if (PQntuples(entry) != 1 || PQgetisnull(entry, 0, 2))
@@ -263,7 +270,7 @@ static int take_look(struct pg_lock *lock, const PGresult *result, int64_t sent)
 
 /* ---- the steps ---- */
 
-/* Begin a decision; its answer must come by *UNTIL. */
+/* Begin the query of a step, whose answer must come by *UNTIL. */
 static int begin_step(struct pg_lock *lock, int64_t *until)
 {
 	*until = lock->row == PG_ROW_QUEUED ? session_try_by(lock) : session_answer_by(lock);
@@ -273,7 +280,8 @@ static int begin_step(struct pg_lock *lock, int64_t *until)
 	return 0;
 }
 
-/* Send a decision, and set *SENT to when.  Returns its result, or NULL with lock->error filled. */
+/* Send the query of a step, and set *SENT to when.  Returns its result, or NULL with lock->error
+ * filled. */
 static PGresult *ask_step(struct pg_lock *lock, int columns, int64_t until, int64_t *sent)
 {
 	if (lock->row == PG_NO_ROW)
@@ -283,7 +291,7 @@ static PGresult *ask_step(struct pg_lock *lock, int columns, int64_t until, int6
 	return session_ask(lock, columns, until);
 }
 
-/* A step of few statements: for a lock of which nobody else has a row, and for a waiter that has
+/* A step of few statements: for a lock that has no other client's row, and for a waiter that has
  * heard of its turn.  Returns 1 if we have entered; 0 if a whole step is needed; or -1. */
 static int quick_step(struct pg_lock *lock)
 {
@@ -415,7 +423,7 @@ int place_renew(struct pg_lock *lock, int64_t until)
 	if (result == NULL)
 		return -1;
 	renewed = PQntuples(result) > 0;
-	/* after a failover, it may be another server */
+	/* after a failover, this may be another server */
 	lock->has_standby = renewed && is_true(result, 0);
 	PQclear(result);
 	if (!renewed)
@@ -442,7 +450,8 @@ int place_confirm(struct pg_lock *lock, int64_t until)
 	    error.text);
 }
 
-/* The commit is not flushed to disk: if the server forgets it in a crash, the row lapses. */
+/* The commit is not flushed to disk: if a crash of the server undoes it, our row lapses by
+ * itself. */
 int place_remove(struct pg_lock *lock, int64_t until)
 {
 	bool woken = lock->row == PG_ROW_QUEUED;
@@ -452,9 +461,9 @@ int place_remove(struct pg_lock *lock, int64_t until)
 	if (session_begin(lock, "off", until) != 0)
 		return -1;
 	query_add(lock, one_by_one);
-	/* A client that has waited usually has others behind it.  One that has not waited usually
-	 * has none: it wakes them in a query of its own, and only if there are any, because a new
-	 * session must plan each query. */
+	/* If we have waited, others usually wait behind us: wake the first of them in the same
+	 * query.  If we have not, usually nobody waits, and a new session must plan each statement:
+	 * so wake in a second query, and only if "leave" has found a waiter. */
 	if (woken)
 		query_add(lock, wake_first);
 	query_add(lock, leave);
@@ -463,9 +472,9 @@ int place_remove(struct pg_lock *lock, int64_t until)
 		return -1;
 	rows = PQntuples(result);
 	if (rows > 0 && !is_true(result, 0))
-		woken = true; /* there is none to wake */
+		woken = true; /* nobody waits */
 	PQclear(result);
-	/* if we end before this, the next one enters at its next sign of life */
+	/* if we end before this query, the next waiter enters at its next sign of life */
 	if (!woken && session_begin(lock, "off", until) == 0) {
 		query_add(lock, wake_first);
 		session_do(lock, 1, until);

@@ -7,16 +7,17 @@
 #include "locksmith/common/engine.h"
 #include "locksmith/postgresql/pglock.h"
 
-/* Make our row, or keep it, and enter if nothing is in the way.  Returns 1 if we have entered; 0 if
- * something is in the way (with --no-wait we have no row then); or -1 with lock->error filled, as
- * do all functions here. */
+/* Make our row, or renew it, and enter if nothing is in the way.  Returns 1 if we have entered; 0
+ * if something is in the way (with --no-wait we have no row then); or -1 with lock->error filled,
+ * as do all functions here. */
 int place_step(struct pg_lock *lock);
 
-/* Keep our place, and decide nothing.  Returns 0, with lock->before (0 also if the place has
- * lapsed), lock->room and, for a new session, whether it is ours alone; or -1. */
+/* Renew our place in the queue, without trying to enter.  Returns 0, with lock->before, lock->room
+ * and lock->session.ours set; if our row no longer exists, only sets lock->before to 0, and returns
+ * 0, too.  Returns -1 if it got no answer. */
 int place_beat(struct pg_lock *lock);
 
-/* Prolong our lock.  Returns 1; 0 if it no longer exists; or -1. */
+/* Renew our lock.  Returns 1; 0 if our row no longer exists; or -1. */
 int place_renew(struct pg_lock *lock, int64_t until);
 
 /* Wait for the synchronous standby, if there is one.  Returns 0, or -1. */

@@ -15,16 +15,17 @@
 #include "locksmith/postgresql/waiter.h"
 
 #define MEMORY (16 << 20)
-/* PgBouncer refuses all clients for 15 s (server_login_retry) after one login has failed, and
- * semlock ends the command when a third of the lease is left: a third must be longer than 15 s.  A
- * place in the queue that has lapsed keeps its turn, so it need not last as long. */
+/* After one login has failed, PgBouncer refuses all clients for 15 s (server_login_retry).  From
+ * the first try to renew until semlock ends the command, a third of the lease passes: that must be
+ * longer than 15 s.  A place in the queue need not last as long, because a place that has lapsed
+ * keeps its turn. */
 #define LOCK_TTL (60 * SECOND)
 #define PLACE_TTL (15 * SECOND)
 
 static struct pg_lock the_lock;
 
-/* A server can send a row of a gigabyte, or rows forever: libpq must run out of memory before the
- * machine does. */
+/* A malicious server can send a row of a gigabyte, or rows forever.  Limit our memory, so that
+ * libpq runs out of it before the machine does. */
 static void limit_memory(void)
 {
 	long pages;
@@ -91,13 +92,13 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 		error->kind = ERROR_LOST;
 		return RENEW_GONE;
 	}
-	if (!lock->failure_noted) /* semlock may end the command before we give up */
+	if (!lock->failure_noted) /* say it now: semlock may end the command before we give up */
 		say(SAYS_NOTE " not renewed yet: %s", error->text);
 	lock->failure_noted = true;
 	return RENEW_AGAIN;
 }
 
-/* A holder may lose its session: the next renewal opens another. */
+/* If a holder loses its session, do nothing here: the next renewal opens another. */
 static void rest(struct turn *turn, int64_t until)
 {
 	struct pg_lock *lock = &the_lock;

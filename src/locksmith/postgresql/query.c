@@ -14,8 +14,8 @@
 #include "locksmith/postgresql/query.h"
 #include "sys/deadline.h"
 
-/* No setting of the user, the database or the server may end a query early, and no row security
- * policy may hide a row: have the server refuse the query instead. */
+/* No setting of the user, the database or the server may end a query early.  Nor may a row security
+ * policy hide a row: with row_security off, the server refuses the query instead. */
 static const char settings[] = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
 			       " SET LOCAL search_path TO pg_catalog, pg_temp;"
 			       " SET LOCAL statement_timeout TO '5s';"
@@ -62,7 +62,7 @@ static void keep_ascii(char *text)
 			*p = '?';
 }
 
-/* PostgreSQL shows only ASCII in the name of a session. */
+/* Put the session's name into INTO as a literal; NULL if the user has set a name. */
 static void name_session(const struct pg_lock *lock, const char *what, char *into, size_t size)
 {
 	char text[64];

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* locksmith/postgresql/query.h - the text of a query: statements of SQL with variables, as psql
- * has them.
+/* locksmith/postgresql/query.h - the text of a query: statements of SQL with variables, as psql has
+ * them.
  *
- *   :name :id :mode :slots :lease    the lock's name; our row; how it is to be held, and how long
- *   :placelease                      how long a place in the queue lasts
- *   :client :command                 what others are told about us; the process that runs
- *   :backend                         the session's PID, as this end knows it: a pooler's differs
- *   :seat                            the PID for the row: the same, or NULL if no session is kept
- *   :queued                          true if the row has waited in the queue
- *   :idle                            idle time after which the server may end a session of ours
- *   :waits :holds                    the session's name while we wait and while we hold, or NULL
- *   :token                           the fencing token of the row that holds
- *   :channel                         of the NOTIFY that says that it is our turn
+ *   :name           the lock's name
+ *   :id             our row's id
+ *   :mode :slots    how we want to hold the lock: the mode, and how many slots there are
+ *   :lease          how long a lock lasts
+ *   :placelease     how long a place in the queue lasts
+ *   :client         what others are told about us
+ *   :command        the PID that others see: the command's, or semlock's before START
+ *   :backend        the PID of the session's server process, as libpq knows it; behind a pooler,
+ *                   the real process is another
+ *   :seat           the pid for our row: that of :backend, or NULL if we keep no session
+ *   :queued         true if our row has waited in the queue
+ *   :idle           idle time after which the server may end a session of ours
+ *   :waits :holds   the session's name while we wait and while we hold, or NULL
+ *   :token          the fencing token of our row, which holds
+ *   :channel        the channel of the NOTIFY that tells us that it is our turn
  *
  * A query of several statements is one transaction, without BEGIN and COMMIT, and one round trip.
  * Such a query takes no parameters, so the values are in its text, as literals made by libpq. */

@@ -7,11 +7,11 @@
 #include "locksmith/postgresql/schema.h"
 #include "locksmith/postgresql/session.h"
 
-/* If two sessions created the table at once, both would fail: one waits for the other.  Tokens
- * begin at the time in seconds, so they also rise after the schema was dropped.  A page has room
- * for a second version of each row, and until has no index, so a renewal writes one page (HOT).
- * Each row says the version of semlock's table that its client knows, and the table accepts no
- * other. */
+/* Take an advisory lock first: if two sessions created the table at once, both would fail.  Tokens
+ * begin at the present time in seconds, so they also rise after the schema was dropped.  The
+ * fillfactor leaves room in a page for a second version of each row, and the column until has no
+ * index, so a renewal writes one page (HOT).  In the column version, each client writes the version
+ * of the table that it knows; the table accepts no other than its own. */
 static const char make_table[] = "SELECT pg_advisory_xact_lock(7302);"
 				 " CREATE SCHEMA IF NOT EXISTS semlock;"
 				 " CREATE SEQUENCE IF NOT EXISTS semlock.token;"
@@ -34,9 +34,10 @@ static const char make_table[] = "SELECT pg_advisory_xact_lock(7302);"
 				 "  PRIMARY KEY (name, id)"
 				 " ) WITH (fillfactor = 50)";
 
-/* Returns why a missing table must not be made: somebody may hold a lock in an earlier one.
- * make_table makes the sequence and the table in one transaction, so a sequence alone has lost its
- * table.  Returns NULL if there is no sign of an earlier table, or if the table exists. */
+/* Returns why the missing table must not be made: there was an earlier one, in which somebody may
+ * hold a lock.  make_table makes the sequence and the table in one transaction, so if only the
+ * sequence exists, the table was removed.  Returns NULL if there is no sign of an earlier table, or
+ * if the table exists. */
 static const char find_remains[] =
     "WITH t AS (SELECT n.nspname, c.relname, c.relkind, c.oid"
     "   FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
@@ -63,7 +64,8 @@ static const char find_remains[] =
 /* The version of semlock's table that this program knows. */
 static const char our_version[] = "1";
 
-/* Every role may read the catalogue. */
+/* Ask the catalogue, which every role may read, whether row security hides rows from us, and which
+ * version the table has. */
 static const char describe_table[] =
     "SELECT row_security_active(c.oid), coalesce(pg_get_expr(d.adbin, d.adrelid), '0')"
     " FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid"
@@ -89,8 +91,8 @@ static int not_granted(struct pg_lock *lock, const char *first)
 	    user, first, user, user, user);
 }
 
-/* Ask once why the table must not be made.  Returns 0: there is no reason; 1, with lock->error
- * filled; or -1, with lock->error filled: no answer. */
+/* Ask once whether there is a reason not to make the table.  Returns 0: there is none; 1:
+ * lock->error has the reason; or -1 with lock->error filled: no answer. */
 static int ask_for_remains(struct pg_lock *lock, int64_t until)
 {
 	PGresult *result;
@@ -116,8 +118,8 @@ int schema_was_removed(struct pg_lock *lock)
 	int64_t until = session_answer_by(lock);
 	int removed = ask_for_remains(lock, until);
 
-	/* Another client may make the table and take its lock while the query looks.  A second
-	 * query sees that table. */
+	/* While the query looks, another client may make the table and take its lock, which then
+	 * looks like a sign of an earlier table.  A second query sees the table. */
 	return removed == 1 ? ask_for_remains(lock, until) : removed;
 }
 
@@ -144,7 +146,8 @@ int schema_make(struct pg_lock *lock)
 
 bool schema_is_refused(const struct pg_lock *lock)
 {
-	/* no permission; a missing column; a row that the table does not accept; no index */
+	/* no permission; a missing column; a NULL that the table refuses; a value that it refuses;
+	 * no index for ON CONFLICT */
 	static const char *const refusals[] = {"42501", "42703", "23502", "23514", "42P10"};
 
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)

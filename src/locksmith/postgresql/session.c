@@ -11,8 +11,8 @@
 #include "locksmith/postgresql/session.h"
 
 #define FIRST_ANSWER (10 * SECOND)
-/* How long to wait after the end of input for the answer to a query in progress: breaking it off
- * would leave a row. */
+/* When semlock no longer wants the lock, wait this long for the answer to a query in progress.  To
+ * break the query off at once could leave a row. */
 #define LAST_ANSWER (SECOND / 2)
 /* The longest answer takes a few milliseconds of processor time: more means that it never ends. */
 #define ANSWER_EFFORT (SECOND / 2)
@@ -35,8 +35,8 @@ static int silent(struct pg_lock *lock)
 	return error_plain(&lock->error, ERROR_AWAY, "the server does not answer");
 }
 
-/* Can another try help?  No SQLSTATE: the network.  08: connection, 25006: a standby, 40: deadlock,
- * 53: resources, 57: shutdown, starting up. */
+/* Can another try help?  Yes, if there is no SQLSTATE, because the network failed; or if it is 08:
+ * connection, 25006: a standby, 40: deadlock, 53: resources, 57: shutdown, starting up. */
 static bool may_pass(const struct pg_lock *lock)
 {
 	static const char *const passing[] = {"08", "25006", "40", "53", "57"};
@@ -47,8 +47,9 @@ static bool may_pass(const struct pg_lock *lock)
 	return lock->session.state[0] == '\0';
 }
 
-/* With PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...".  Before the session exists,
- * nothing else contains the SQLSTATE.  Keep it, and return what follows. */
+/* Copy the SQLSTATE from MESSAGE to lock->session.state, and return the text that follows it.  With
+ * PQERRORS_VERBOSE a message reads "FATAL:  28P01: password ...".  Before the session exists,
+ * nothing else contains the SQLSTATE. */
 static const char *take_state(struct pg_lock *lock, const char *message)
 {
 	const char *text = strstr(message, ":  ");
@@ -82,7 +83,7 @@ static int fail(struct pg_lock *lock, const char *message)
 
 /* ---- sessions ---- */
 
-/* For a standby, too, libpq says that "the session is read-only". */
+/* Replace libpq's message that "the session is read-only": libpq says that for a standby, too. */
 static int read_only(struct pg_lock *lock)
 {
 	const char *standby = PQparameterStatus(lock->db, "in_hot_standby");
@@ -231,7 +232,8 @@ int session_wait(struct pg_lock *lock, int64_t until)
 		session_close(lock);
 		return -1;
 	}
-	/* read them here, so that a server that sends nothing else fills no memory */
+	/* Read the notifications here, so that a server that sends nothing else does not fill our
+	 * memory. */
 	while ((notice = PQnotifies(lock->db)) != NULL) {
 		lock->session.heard = true;
 		PQfreemem(notice);
@@ -263,9 +265,10 @@ static PGresult *judge(struct pg_lock *lock, PGresult *result, int columns)
 }
 
 enum answer {
-	ANSWER_WHOLE, /* its last result has come */
+	ANSWER_WHOLE, /* the last result has come */
 	ANSWER_COMES,
-	ANSWER_ENDLESS /* it will never come, for instance when the server wants to copy a table */
+	/* the last result will never come, for instance because the server sends a COPY */
+	ANSWER_ENDLESS
 };
 
 /* Read what has come.  If one of several statements fails, its result is the last. */

@@ -11,31 +11,32 @@
 #define AGAIN (SECOND / 2) /* between two tries of an unreachable server */
 /* between two tries of a newcomer that the server has no session for */
 #define AGAIN_FULL (5 * SECOND)
-/* at least how many tries a waiter with a place gets before the place lapses */
+/* a waiter with a place gets at least this many tries before its place lapses */
 #define TRIES_LEFT 6
 
-/* A waiter keeps its session only while at least this percentage of the server's sessions is free:
- * these are for holders whose sessions have ended, and for newcomers.  The first two must hear of
- * their turn, so they give theirs up later. */
+/* A waiter keeps its session only while at least this percentage of the server's sessions is free.
+ * The free ones are for holders whose sessions have ended, and for newcomers.  The first two
+ * waiters must hear of their turn, so they give up their sessions later than the others. */
 enum { ROOM_FOR_FIRST = 25, ROOM_FOR_OTHERS = 50 };
 
 /* The pauses of a waiter that is not notified of its turn.  While the queue stands still, the first
- * few look soon, and the others not much later: the queue gets going only when each of those in
- * front has looked.  Those far behind have time until those before them are served. */
+ * few look soon, and the others not much later, because the queue gets going only when each of the
+ * first has looked.  Waiters far behind may look later: those before them must be served first. */
 #define LOOK_PER_PLACE (SECOND / 2)
 #define LOOK_BASE (SECOND * 3 / 2)
 #define LOOK_PER_FAR_PLACE (SECOND / 20)
 #define LOOK_MOST (10 * SECOND)
-/* After the queue has moved, the pause for each place is the pace of a fast queue, or a part of the
- * pace seen, which one long command may have set.  If the queue stands still again, the pause is at
- * least half the time since it stopped: so a short halt costs a short time, and does not slow down
- * those behind. */
+/* After the queue has moved, the pause for each place is the time that a fast queue takes to move
+ * by one place; or, if that is longer, a part of the pace seen.  It is only a part, because one
+ * long command may have set that pace.  If the queue stands still again, the pause is at least half
+ * the time since it stopped.  So a short halt costs a short time, and does not slow down those
+ * behind. */
 #define LOOK_PER_MOVING_PLACE (SECOND * 3 / 100)
 enum { LOOK_PART_OF_PACE = 16, LOOK_PART_OF_HALT = 2 };
 
-/* Return the time between two signs of life, each of which comes with a look: at most six a minute,
- * if the lease leaves five seconds for a second and a third try; else two in a lease.  Several
- * waiters spread. */
+/* Return the time between two signs of life, each of which comes with a look.  This is ten seconds,
+ * or less if the lease would not leave five seconds more for a second and a third try; but at least
+ * two fifths of the lease.  A random part is added, so that several waiters spread. */
 static int64_t between_signs(int64_t lease)
 {
 	int64_t few = earlier(10 * SECOND, lease - 5 * SECOND), half = lease * 2 / 5;
@@ -58,8 +59,8 @@ static void watch_pace(struct pg_lock *lock)
 }
 
 /* Return the time until the next look of a waiter that is not notified of its turn.  Where each
- * look needs a session of its own, those in front look half as often; those far behind do not,
- * because they must notice in time, too. */
+ * look needs a session of its own, the waiters in front look half as often.  Those far behind do
+ * not, because they must notice in time when it is their turn. */
 static int64_t until_look(struct pg_lock *lock)
 {
 	int64_t place = lock->before + 1, slower = lock->presence == PG_COMES_BY ? 2 : 1;
@@ -77,9 +78,9 @@ static int64_t until_look(struct pg_lock *lock)
 	return spread(pause);
 }
 
-/* More than one waiter is before us, and we shall hear of our turn, or look for it: there is
- * nothing to decide.  After a lost session, the first sign of life finds out whether the new
- * session is ours alone, and so must listen again. */
+/* True if there is nothing to decide: more than one waiter is before us, and we shall be notified
+ * of our turn, or look for it.  After a lost session, the first sign of life finds out whether the
+ * new session is ours alone.  If it is, it must send LISTEN, and this returns false. */
 static bool far_from_turn(const struct pg_lock *lock)
 {
 	return lock->row == PG_ROW_QUEUED && lock->before > 1 && !lock->session.heard &&
@@ -92,9 +93,9 @@ static bool is_full(const struct pg_lock *lock)
 	return session_failed_by(lock, "53300");
 }
 
-/* Return the time between two tries of a full server.  Waiters must not be in the way of a holder
- * that comes back: they try seldom, but more often when their place is about to lapse.  A waiter
- * that had a session must be back in five seconds (place.c, "shorten"). */
+/* Return the time between two tries to connect to a full server.  Waiters must not be in the way of
+ * a holder that comes back, so they try seldom, but more often when their place is about to lapse.
+ * A waiter that had a session must be back in five seconds (place.c, "shorten"). */
 static int64_t pause_when_full(const struct pg_lock *lock)
 {
 	int64_t left = lock->deadline - clock_boottime(), pause = AGAIN_FULL;
@@ -107,9 +108,9 @@ static int64_t pause_when_full(const struct pg_lock *lock)
 	return pause < AGAIN ? AGAIN : pause;
 }
 
-/* A look got no answer.  If the server refuses it because others use the sessions or the table, the
- * server was reached.  Report only once that it has no session for us: its message depends on the
- * kind of session it still has. */
+/* A look got no answer.  If the server refused it because others use all sessions or the table, the
+ * server was reached.  If it has no session for us, report that only once, because the server's
+ * message varies with the kind of session that is still free. */
 static enum look no_answer(struct pg_lock *lock, struct turn *turn)
 {
 	bool full = is_full(lock), noted = lock->full_noted;
@@ -123,20 +124,20 @@ static enum look no_answer(struct pg_lock *lock, struct turn *turn)
 	return full && noted && !turn->last ? LOOK_AGAIN : LOOK_FAILED;
 }
 
-/* Keep the session if the server has room for it, or hang up.  Returns true if another step is
+/* Keep the session if the server has room for it; else close it.  Returns true if another step is
  * needed before the session can hear of our turn. */
 static bool settle(struct pg_lock *lock)
 {
 	int least = lock->before > 1 ? ROOM_FOR_OTHERS : ROOM_FOR_FIRST;
 	bool comes_by = lock->presence == PG_COMES_BY;
 
-	if (!lock->session.ours) /* the pooler's */
+	if (!lock->session.ours) /* the session is the pooler's */
 		return false;
 	lock->presence = lock->room < least ? PG_COMES_BY : PG_STAYS;
 	if (lock->presence == PG_STAYS)
 		return !lock->session.listening;
-	/* If the row named an ended session, other clients would take it for abandoned:
-	 * place_beat() first sets its pid to NULL.  If that fails, keep the session; if it has
+	/* First let place_beat() set our row's pid to NULL: if the row named an ended session,
+	 * other clients would take it for abandoned.  If that fails, keep the session; if it has
 	 * ended, the next look opens another. */
 	if (comes_by || place_beat(lock) == 0)
 		session_close(lock);
@@ -158,7 +159,7 @@ static int64_t next_look(struct pg_lock *lock)
 /* Something is in the way. */
 static enum look wait_on(struct pg_lock *lock, struct turn *turn)
 {
-	/* If the standby is away, that is what is in the way, and not a holder. */
+	/* if the standby does not answer, report that: perhaps no holder is in the way */
 	if (turn->last && place_confirm(lock, session_answer_by(lock)) != 0)
 		return no_answer(lock, turn);
 	snprintf(turn->who, sizeof turn->who, "%s", lock->who);
@@ -183,8 +184,8 @@ enum look waiter_look(struct pg_lock *lock, struct turn *turn)
 	entered = place_step(lock);
 	if (entered == 0)
 		return wait_on(lock, turn);
-	/* The standby must confirm that we have entered, which may take long: the common part
-	 * renews a lock that comes late. */
+	/* The standby must confirm that we have entered, which may take long.  If it does, the
+	 * common part renews the lock before it says OK. */
 	if (entered < 0 ||
 	    place_confirm(lock, waits ? lock->options->answer_by : session_answer_by(lock)) != 0)
 		return no_answer(lock, turn);

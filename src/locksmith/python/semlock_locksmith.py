@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: MIT
 """What the helpers written in Python share: the lines to and from semlock, and the life of a lock.
 
-semlock-locksmith(7) describes the lines.  The rules are those of src/locksmith/common/, which the
-README beside it lists.  A helper is an object:
+semlock-locksmith(7) describes the lines.  The rules are those of src/locksmith/common/, which
+src/locksmith/README explains.  A helper is an object:
 
-  name, words, options, ttl    "redis"; what it offers; its own options besides COMMON; its lease
-                               without --ttl
-  prepare(url, options)        reads the URL, the environment and the login, and asks no server
-  look(turn)                   asks once, until turn.answer_by.  TAKEN: turn.deadline and
-                               turn.fields are set; BUSY: turn.who holds it; AGAIN: neither.
-                               turn.at says when to look next
-  rest(turn, until)            sleeps, and listens to the server; if a look is due, sets turn.at to
-                               0.  Without it: listen()
-  renew(turn, until)           returns the new deadline; None: the lock is gone
-  release(turn, until)         returns True; False: the lock was gone
-  who()                        returns what follows "WHO state=" for each holder and waiter:
-                               "holds mode=...", "waits mode=..."
-  hang_up()                    closes the connection
+  name          "redis"
+  words         what it offers: the words after LOCKSMITH 2
+  options       its own options, besides COMMON
+  ttl           the length of its lease without --ttl
+  prepare(url, options)
+                reads the URL, the environment and the login, and asks no server
+  look(turn)    asks the server once, until turn.answer_by.  Returns TAKEN: turn.deadline and
+                turn.fields are set; BUSY: turn.who holds the lock; or AGAIN: neither.  turn.at says
+                when to look next
+  rest(turn, until)
+                sleeps, and listens to the server; if a look is due, sets turn.at to 0.  A helper
+                without rest() sleeps in listen()
+  renew(turn, until)
+                returns the new deadline, or None: the lock is gone
+  release(turn, until)
+                returns True, or False: the lock was gone
+  who()         returns what follows "WHO state=" for each holder and waiter: "holds mode=...",
+                "waits mode=..."
+  hang_up()     closes the connection
 
-Each raises Away if another try may succeed, Refused if not, and nothing else, whatever the server
-sends."""
+Each function raises Away if another try may succeed, Refused if not, and nothing else, whatever the
+server sends."""
 import os
 import re
 import select
@@ -32,21 +38,22 @@ FOREVER = 1e9
 COMMON = {"mode": "exclusive", "wait": "%g" % FOREVER, "pid": str(os.getppid()), "note": ""}
 LONGEST_LINE = 128  # of semlock's, in bytes
 
-started = False   # the command runs: the lock is to be renewed
+started = False   # the command runs, so the lock must be renewed
 released = False  # semlock no longer wants the lock, or has gone
 unread = b""      # the beginning of semlock's next line
 unsaid = []       # lines for which the pipe had no room
 
 
 class Away(Exception):
-    """There is no answer.  reached: the server is there, and only has not answered."""
+    """No useful answer came, but another try may succeed.  reached: the server is there, and is
+    only busy or late."""
     def __init__(self, text, reached=False):
         super().__init__(text)
         self.reached = reached
 
 
 class Refused(Exception):
-    """An answer that would be the same again."""
+    """The server refuses, and would refuse again."""
     def __init__(self, text, status=69):
         super().__init__(text)
         self.status = status
@@ -57,7 +64,8 @@ def now():
 
 
 def spread(low, high):
-    """Returns a random number between LOW and HIGH.  (random and secrets load OpenSSL: 2 MB.)"""
+    """Returns a random number between LOW and HIGH.  (The modules random and secrets would load
+    OpenSSL: 2 MB.)"""
     return low + (high - low) * int.from_bytes(os.urandom(4), "big") / 2**32
 
 
@@ -69,8 +77,9 @@ def has_room():
 
 
 def say(text, last=False):
-    """Send a line.  If the pipe is full, drop WAIT, and keep other lines for later, but HELD only
-    until the next line other than NOTE.  Waits for a stopped semlock only if LAST."""
+    """Send a line to semlock.  If the pipe is full, drop a WAIT line, and keep other lines for
+    later.  A HELD line is kept only until the next line that is not a NOTE.  If LAST, wait until
+    all lines are written, even for a stopped semlock."""
     word = text.split(" ")[0]
     room = has_room()
     if word != "NOTE":
@@ -86,7 +95,7 @@ def write_unsaid(last=False):
         try:
             os.write(1, line)
         except OSError:
-            unsaid.clear()  # semlock was killed; the command ends, and then our input
+            unsaid.clear()  # semlock was killed; its command will end, and then our input
 
 
 def fail(status, text):
@@ -98,20 +107,20 @@ def fail(status, text):
 # ---- the lines from semlock ----
 
 def end_soon(number, _):
-    signal.signal(number, signal.SIG_IGN)  # another TERM does not postpone it
+    signal.signal(number, signal.SIG_IGN)  # another TERM must not postpone the alarm
     signal.alarm(1)
 
 
 def take_lines(got):
-    """Handle what semlock has written; b"": it has closed the pipe."""
+    """Handle GOT, the bytes that semlock has written; b"": it has closed the pipe."""
     global released, unread
     *lines, unread = (unread + got).split(b"\n")
     for line in lines:
         if len(line) < LONGEST_LINE:
             take_words(line.split())
     if len(unread) >= LONGEST_LINE:
-        unread = b"x" * LONGEST_LINE  # no line of semlock's, however it ends
-    if not got:  # semlock and its command are gone: TERM may now end a release that takes long
+        unread = b"x" * LONGEST_LINE  # too long to be a line of semlock's: ignore it
+    if not got:  # semlock and its command are gone: from now on, TERM may end a slow release
         released = True
         signal.signal(signal.SIGTERM, end_soon)
 
@@ -128,11 +137,11 @@ def take_words(words):
 
 
 def listen(until, *others):
-    """Sleep until the moment UNTIL, START, the end, or data from one of the OTHERS; return those
-    that have data."""
+    """Sleep until the moment UNTIL, START, the end of input, or data from one of the OTHERS.
+    Returns those that have data."""
     before, ready = started, []
     while not ready and not released and started == before and now() < until:
-        # select(2) does not count the time of a suspend
+        # select(2) does not count the time of a suspend, so sleep for 5 s at most
         timeout = min(5.0, max(0.0, until - now()))
         ready = select.select([0, *others], [], [], timeout)[0]
         if 0 in ready:
@@ -147,33 +156,34 @@ class Turn:
     """What the common part and the helper tell each other; moments are those of now()."""
     no_wait = False
     lease = 0.0      # its length in seconds
-    until = 0.0      # the wait is over
-    answer_by = 0.0  # a silent server is given up
+    until = 0.0      # when the wait is over
+    answer_by = 0.0  # when to give up a silent server
     last = False     # no time is left for another look
-    noted = ""       # the refusal that was reported last
+    noted = ""       # the refusal that we reported last
     why = ""         # why the lock is lost, if no renewal succeeds from here on
 
     # Set by the helper.
     who = ""         # what is in the way, in the words of a WAIT line
-    fields = ""      # for OK
+    fields = ""      # the fields of the line OK
     at = 0.0         # when to look or renew next
     deadline = 0.0   # no other client can take the lock before
 
     def is_late(self):
-        """Too late to enter: LEASE_ENTER."""
+        """Is it too late to enter?  See LEASE_ENTER in lease_schedule.h."""
         return now() >= self.deadline - self.lease / 2
 
     def renew_at(self):
-        """LEASE_RENEW."""
+        """When to renew: LEASE_RENEW in lease_schedule.h."""
         return self.deadline - self.lease * 2 / 3
 
     def last_moment(self):
-        """LEASE_LAST."""
+        """When to give up renewing: LEASE_LAST in lease_schedule.h."""
         return self.deadline - self.lease / 10
 
 
 def rest(helper, turn, until, hears):
-    """Sleep until turn.at or the moment UNTIL; HEARS: the server may have something to say."""
+    """Sleep until turn.at or the moment UNTIL.  HEARS: listen to the server, too, which may have
+    something to say."""
     while not released and now() < min(turn.at, until):
         if hears and hasattr(helper, "rest"):
             helper.rest(turn, min(turn.at, until))
@@ -182,7 +192,7 @@ def rest(helper, turn, until, hears):
 
 
 def look_once(helper, turn):
-    """Returns the answer, and why there is none."""
+    """Returns the answer, and, if there was none, AGAIN and the reason."""
     turn.last = turn.no_wait or now() >= turn.until
     turn.at = 0.0
     turn.who = ""
@@ -197,7 +207,7 @@ def look_once(helper, turn):
 
 
 def enter(helper, turn):
-    """A lock whose answer came late is renewed before the command starts."""
+    """If the answer that grants the lock came late, renew the lock before the command starts."""
     if not turn.is_late():
         return
     turn.deadline = helper.renew(turn, min(now() + 10, turn.answer_by)) or 0.0
@@ -206,7 +216,8 @@ def enter(helper, turn):
 
 
 def wait(helper, turn):
-    """Returns TAKEN; BUSY, which is said; or None: semlock no longer wants it."""
+    """Returns TAKEN; BUSY, after sending that line; or None, if semlock no longer wants the
+    lock."""
     reached, said = False, ""
     while not released:
         look, why = look_once(helper, turn)
@@ -230,7 +241,7 @@ def wait(helper, turn):
 
 
 def hold(helper, turn):
-    """Returns why the lock is lost, or None: semlock releases it."""
+    """Hold the lock.  Returns why it is lost, or None if semlock wants to release it."""
     fields = turn.fields + " " if turn.fields else ""
     say("OK %slease=%d deadline=%d" % (fields, turn.lease * 1e9, turn.deadline * 1e9))
     turn.at = turn.renew_at()
@@ -251,7 +262,7 @@ def hold(helper, turn):
 
 
 def renew(helper, turn, last):
-    """One try, until the moment LAST.  Returns False if the lock is gone."""
+    """Try once to renew, until the moment LAST.  Returns False if the lock is gone."""
     turn.at = now() + 0.2
     turn.why = "the server did not answer in time"
     try:
@@ -277,7 +288,7 @@ def note_refusal(turn):
 
 
 def release(helper, turn):
-    """Returns the exit status, with everything said."""
+    """Release the lock, and send the last line.  Returns the exit status."""
     again = False
     give_up = now() + max(10, min(turn.lease, 30))
     while True:
@@ -290,8 +301,8 @@ def release(helper, turn):
             again = True
             time.sleep(0.2)
             continue
-        # Nobody else could take it before the deadline, so one of our requests removed it, whose
-        # answer was lost.
+        # If the lock was gone before the deadline, an earlier request of ours, whose answer was
+        # lost, has removed it: nobody else could take it before.
         if freed or again and now() < turn.deadline:
             say("FREE", True)
             return 0
@@ -320,7 +331,7 @@ def is_option(helper, key, value):
 
 
 def limits(seconds, no_wait):
-    """When a wait for SECONDS is over, and when a silent server is given up."""
+    """Returns when a wait for SECONDS is over, and when to give up a silent server."""
     if no_wait:
         until = now() + 2.5
         return until, until
@@ -337,7 +348,7 @@ def live(helper, turn):
     if not why:
         return release(helper, turn)
     say("LOST " + why, True)
-    # semlock ends the command, and then our input.
+    # Now semlock ends the command, and then closes our input.
     while started and not released and now() < turn.at + 10:
         listen(turn.at + 10)
     return 76
@@ -351,8 +362,8 @@ def list_owners(helper):
 
 
 def tidy_up(helper, turn):
-    """Remove what a wait or a lost lock may have left, unless a command runs under it.  One try,
-    after the answer."""
+    """Remove what a wait or a lost lock may have left, unless a command runs under it.  Try only
+    once: semlock has its answer already."""
     if "--who" in sys.argv or started and not released:
         return
     try:
@@ -376,7 +387,7 @@ def run(helper):
 
 
 def act(helper, turn):
-    """Returns the exit status, with the error said."""
+    """List the owners, or hold the lock; send ERR if that fails.  Returns the exit status."""
     try:
         return list_owners(helper) if "--who" in sys.argv else live(helper, turn)
     except Refused as error:
@@ -385,6 +396,6 @@ def act(helper, turn):
     except Away as error:
         say("ERR 69 the server does not answer: %s" % error, True)
         return 69
-    except Exception as error:  # no traceback, whose status would mean "busy"
+    except Exception as error:  # no traceback: its exit status, 1, means "busy"
         say("ERR 70 internal error: %s: %s" % (type(error).__name__, error), True)
         return 70

@@ -15,11 +15,11 @@
 #include "locksmith/s3/aws_process.h"
 #include "locksmith/s3/aws_settings.h"
 
-/* Outside of Amazon's machines this service does not exist, and nothing answers. */
+/* Outside of Amazon's machines there is no instance metadata service, and nothing answers. */
 #define INSTANCE_TIMEOUT SECOND
 #define CONTAINER_TIMEOUT (5 * SECOND)
-#define RENEW_BEFORE 300 /* seconds before a role's login lapses; the next one is there by then */
-#define LEAST_RENEWAL 60 /* seconds between two requests for it */
+#define RENEW_BEFORE 300 /* fetch the next login this many seconds before a role's login lapses */
+#define LEAST_RENEWAL 60 /* at least this many seconds between two requests for a login */
 #define LONGEST_ANSWER 16384
 #define CONTAINER "http://169.254.170.2"
 #define INSTANCE "http://169.254.169.254"
@@ -35,11 +35,12 @@ struct fetch {
 	const char *method; /* "GET", "PUT" */
 	const char *header; /* "": none */
 	int64_t until;
-	bool connected; /* the service is there, whether it answers or not */
+	bool connected; /* the service exists, whether or not it answers */
 	struct buffer answer;
 };
 
-/* Fetch URL.  Returns the status of the answer, or -1 with ERROR filled (ERROR_AWAY). */
+/* Fetch URL.  Returns the HTTP status of the answer, or -1 with ERROR filled: ERROR_AWAY: there was
+ * no answer; ERROR_SYSTEM. */
 static long fetch(struct fetch *fetch, const char *url, struct error *error)
 {
 	struct transfer transfer;
@@ -66,14 +67,15 @@ static long fetch(struct fetch *fetch, const char *url, struct error *error)
 		error_plain(error, ERROR_AWAY, "no login from %.100s: %s", url, transfer.error);
 	curl_easy_getinfo(transfer.easy, CURLINFO_CONNECT_TIME_T, &connected);
 	fetch->connected =
-	    status >= 0 || connected > 0; /* 0: also of a connection that is used again */
+	    status >= 0 || connected > 0; /* CONNECT_TIME is also 0 for a reused connection */
 	transfer_close(&transfer);
 	curl_slist_free_all(headers);
 	return status;
 }
 
-/* Copy the member NAME, a string, of the JSON object TEXT.  Returns false if it has none, or one
- * that does not fit or has other than plain characters. */
+/* Copy the member NAME, a string, of the JSON object TEXT into VALUE (SIZE bytes).  Returns false
+ * if TEXT has no member NAME, or its value is empty, does not fit, or has other than plain
+ * characters. */
 static bool json_member(const char *text, const char *name, char *value, size_t size)
 {
 	char quoted[32];
@@ -114,7 +116,7 @@ static int64_t next_fetch(const char *text)
 	return clock_boottime() + (left > LEAST_RENEWAL ? left : LEAST_RENEWAL) * SECOND;
 }
 
-/* Take the login out of the answer of the service at URL. */
+/* Take a role's login out of TEXT, the answer of the service at URL. */
 static int take_role(const char *text, const char *url, struct error *error)
 {
 	struct aws_login found = {.key = ""};
@@ -130,7 +132,8 @@ static int take_role(const char *text, const char *url, struct error *error)
 	return 0;
 }
 
-/* Copy the PART of URL as libcurl, which will connect, understands it.  False: there is none. */
+/* Copy the PART of URL into TEXT, as libcurl, which will connect, understands it.  Returns false if
+ * URL has no such part. */
 static bool url_part(CURLU *url, CURLUPart part, char *text, size_t size)
 {
 	char *found = NULL;
@@ -141,9 +144,9 @@ static bool url_part(CURLU *url, CURLUPart part, char *text, size_t size)
 	return is_there;
 }
 
-/* May the token of a container be sent to the URL TEXT?  The token is a secret, so without TLS only
- * this machine's own services get it.  A user before the host would be sent in the token's
- * place. */
+/* May a container's token be sent to the URL TEXT?  The token is a secret, so without TLS only this
+ * machine's own services get it.  Refuse a URL with a user, because libcurl would send that user in
+ * the token's place. */
 static bool may_be_asked(const char *text)
 {
 	static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]", "169.254.170.2",
@@ -172,8 +175,8 @@ static bool passes(long status)
 	return status == 429 || status >= 500;
 }
 
-/* Make "Authorization: TOKEN", with the token in a file, which is renewed, or else in a
- * variable. */
+/* Make the header "Authorization: TOKEN".  Read the token from a file, where it is renewed, or else
+ * from a variable; without either, HEADER is "". */
 static int container_header(char *header, size_t size, struct error *error)
 {
 	const char *path = getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
@@ -198,7 +201,8 @@ static int container_header(char *header, size_t size, struct error *error)
 	return 0;
 }
 
-/* The login that the profile's credential_process prints.  1: the profile names none. */
+/* Take the login that the profile's credential_process prints.  Returns 0; 1: the profile names no
+ * such program; or -1 with ERROR filled. */
 static int process_login(int64_t until, struct error *error)
 {
 	char command[1024], text[LONGEST_ANSWER], expiration[40];
@@ -210,7 +214,7 @@ static int process_login(int64_t until, struct error *error)
 		return 1;
 	if (aws_process_run(command, text, sizeof text, until, error) != 0)
 		return -1;
-	/* A login that does not lapse has no session token, and no date. */
+	/* a login that does not lapse has no session token, and no expiration date */
 	if (!json_member(text, "AccessKeyId", found.key, sizeof found.key) ||
 	    !json_member(text, "SecretAccessKey", found.secret, sizeof found.secret)) {
 		explicit_bzero(text, sizeof text);
@@ -228,7 +232,8 @@ static int process_login(int64_t until, struct error *error)
 	return 0;
 }
 
-/* The role of an ECS task or an EKS pod.  1: there is none. */
+/* Take the login of the role of an ECS task or an EKS pod.  Returns 0; 1 if there is none; or -1
+ * with ERROR filled. */
 static int container_role(int64_t until, struct error *error)
 {
 	char relative[512], url[1024], header[4200];
@@ -260,8 +265,8 @@ static int container_role(int64_t until, struct error *error)
 	return taken;
 }
 
-/* The service of an instance has answered STATUS (-1: it has not, and ERROR is filled) to a request
- * for WHAT.  Returns -1 with ERROR filled. */
+/* The metadata service of an instance has answered a request for WHAT with STATUS; -1: it has not
+ * answered, and ERROR is filled.  Returns -1 with ERROR filled. */
 static int instance_refuses(long status, const char *what, struct error *error)
 {
 	if (status < 0)
@@ -273,7 +278,8 @@ static int instance_refuses(long status, const char *what, struct error *error)
 	    what);
 }
 
-/* Take the login of the role of the instance whose service is at BASE, with TOKEN as a header. */
+/* Ask the metadata service at BASE, with the header TOKEN, for the instance's role, and take the
+ * login of that role. */
 static int take_instance_role(struct fetch *asked, const char *base, const char *token,
     struct error *error)
 {
@@ -295,7 +301,8 @@ static int take_instance_role(struct fetch *asked, const char *base, const char 
 	return take_role(buffer_text(&asked->answer), url, error);
 }
 
-/* The role of an EC2 instance, by IMDSv2.  1: there is none, or no such service. */
+/* Take the login of the role of an EC2 instance, by IMDSv2.  Returns 0; 1: there is no role, or no
+ * such service; or -1 with ERROR filled. */
 static int instance_role(int64_t until, struct error *error)
 {
 	char base[272], token[600], url[600], disabled[16];
@@ -358,7 +365,8 @@ static int from_profile(struct aws_login *login, struct error *error)
 	           : 0;
 }
 
-/* None of these places has a login; another of Amazon's clients may know one. */
+/* No source has a login.  If the profile has one that only Amazon's other clients can use, say
+ * so. */
 static int no_login(struct error *error)
 {
 	static const char *const others[] = {"role_arn", "sso_session", "sso_start_url",
@@ -386,8 +394,8 @@ static int no_login(struct error *error)
 	    named != NULL ? named : "default");
 }
 
-/* Fetch a role's login, if that is due.  While the last one may still be good, a service that
- * does not answer is asked again later. */
+/* Fetch a role's login, if that is due.  If there is no answer while the last login may still be
+ * good, keep that one, and ask again later. */
 static int from_role(struct aws_login *login, int64_t until, struct error *error)
 {
 	int fetched = 0;

@@ -10,7 +10,8 @@
 #include "locksmith/common/loop.h"
 #include "locksmith/s3/aws_process.h"
 
-/* Never returns.  Resets all signals: this program ignores some that COMMAND expects to end it. */
+/* Become /bin/sh with COMMAND; never returns.  Resets all signals, because this program ignores
+ * some that COMMAND expects to end it. */
 static void become(const char *command, int output)
 {
 	int null = open("/dev/null", O_RDONLY);
@@ -26,8 +27,8 @@ static void become(const char *command, int output)
 	_exit(EXIT_NOTRUN);
 }
 
-/* Read from FD until its end.  Returns 1 at the end, 0 when UNTIL has come, or -1: it is more than
- * SIZE - 1 bytes. */
+/* Read from FD until its end.  Returns 1 at the end, 0 when UNTIL has come, or -1: there are more
+ * than SIZE - 1 bytes. */
 static int read_all(int fd, char *text, size_t size, int64_t until)
 {
 	size_t used = 0;
@@ -88,7 +89,7 @@ int aws_process_run(const char *command, char *text, size_t size, int64_t until,
 		status = status_by(pid, until);
 	if (got <= 0 || status == -1) {
 		kill(-pid, SIGKILL);
-		kill(pid, SIGKILL); /* it may not be in its group yet */
+		kill(pid, SIGKILL); /* the child may not have made its process group yet */
 		waitpid(pid, NULL, 0);
 	}
 	if (got < 0)

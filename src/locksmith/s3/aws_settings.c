@@ -11,7 +11,7 @@
 #define BLANKS " \t\r\n"
 #define LONGEST_LINE 8192 /* a session token takes some 2000 bytes */
 
-/* Copy TEXT, a value of NAME. */
+/* Copy TEXT, the value of NAME, into VALUE (SIZE bytes).  Returns 0, or -1 with ERROR filled. */
 static int copy_value(const char *name, const char *text, char *value, size_t size,
     struct error *error)
 {
@@ -51,8 +51,8 @@ static char *trimmed(char *text)
 	return text;
 }
 
-/* Is LINE, "[profile NAME]" or "[NAME]", the heading of the profile?  The config file says
- * "profile" before each but the default one. */
+/* Is LINE, "[profile NAME]" or "[NAME]", the heading of the profile?  In the config file each name
+ * but "default" follows the word "profile". */
 static bool is_profile(char *line)
 {
 	char *name = line + 1, *end = strchr(line, ']');
@@ -66,19 +66,21 @@ static bool is_profile(char *line)
 	return strcmp(name, aws_profile()) == 0;
 }
 
-/* The value in LINE, "KEY = VALUE"; NULL: it is of another key. */
+/* The value in LINE, "KEY = VALUE"; NULL: LINE has another key, or none. */
 static const char *value_of(char *line, const char *key)
 {
 	char *equals = strchr(line, '=');
 
 	if (equals == NULL ||
-	    strchr(" \t#;", line[0]) != NULL) /* a nested one begins with a blank */
+	    /* a nested key begins with a blank, a comment with # or ; */
+	    strchr(" \t#;", line[0]) != NULL)
 		return NULL;
 	*equals = '\0';
 	return strcmp(trimmed(line), key) == 0 ? trimmed(equals + 1) : NULL;
 }
 
-/* Look for KEY in the file that VARIABLE names, or else in ~/.aws/NAME. */
+/* Look for KEY of the profile in the file that the variable VARIABLE names, or else in ~/.aws/NAME,
+ * and copy its value.  Returns 0, or -1 with ERROR filled. */
 static int look_in(const char *variable, const char *name, const char *key, char *value,
     size_t size, struct error *error)
 {
@@ -117,7 +119,7 @@ int aws_profile_value(const char *key, char *value, size_t size, struct error *e
 	return value[0] != '\0' ? 0 : look_in("AWS_CONFIG_FILE", "config", key, value, size, error);
 }
 
-/* The first of two variables that is set, or else KEY of the profile. */
+/* Copy the value of the variable FIRST, or else of SECOND, or else of KEY in the profile. */
 static int find(const char *first, const char *second, const char *key, char *value, size_t size,
     struct error *error)
 {
@@ -128,7 +130,7 @@ static int find(const char *first, const char *second, const char *key, char *va
 	return value[0] != '\0' ? 0 : aws_profile_value(key, value, size, error);
 }
 
-/* "http[s]://HOST[:PORT]": a slash at its end is cut off, a path is refused. */
+/* Is TEXT "http[s]://HOST[:PORT]"?  Cuts off a slash at its end; a path is refused. */
 static bool is_endpoint(char *text)
 {
 	char *host = strstr(text, "://");
@@ -153,7 +155,7 @@ int aws_place_find(struct aws_place *place, struct error *error)
 		return -1;
 	if (place->region[0] == '\0')
 		snprintf(place->region, sizeof place->region, "us-east-1");
-	/* It goes into a host's name. */
+	/* The region becomes a part of a host's name. */
 	if (place->region[strspn(place->region, "abcdefghijklmnopqrstuvwxyz0123456789-")] != '\0')
 		return error_plain(error, ERROR_USAGE, "this is no region of AWS: %s",
 		    place->region);

@@ -12,10 +12,11 @@
  * or -1 with ERROR filled (ERROR_USAGE): too long, or a control character in it. */
 int aws_variable(const char *name, char *value, size_t size, struct error *error);
 
-/* Copy the value of KEY in the profile (AWS_PROFILE, or "default") into VALUE, SIZE bytes; "":
- * not there.  The credentials file (AWS_SHARED_CREDENTIALS_FILE) counts before the config file
- * (AWS_CONFIG_FILE).  The files are read each time, as they may be renewed.  Returns 0, or -1
- * with ERROR filled: ERROR_USAGE as aws_variable(); ERROR_PERMISSION: a file cannot be read. */
+/* Copy the value of KEY in the profile (AWS_PROFILE, or "default") into VALUE, SIZE bytes; "": not
+ * there.  A value in the credentials file (AWS_SHARED_CREDENTIALS_FILE) takes precedence over one
+ * in the config file (AWS_CONFIG_FILE).  The files are read each time, because they may have
+ * changed.  Returns 0, or -1 with ERROR filled: ERROR_USAGE as aws_variable(); ERROR_PERMISSION: a
+ * file cannot be read. */
 int aws_profile_value(const char *key, char *value, size_t size, struct error *error);
 
 /* The profile's name. */
@@ -23,11 +24,13 @@ const char *aws_profile(void);
 
 struct aws_place {
 	char region[64];
-	char endpoint[272]; /* "http://127.0.0.1:9000", without a slash at its end; "": Amazon's */
+	/* "http://127.0.0.1:9000", without a slash at its end; "": that of Amazon */
+	char endpoint[272];
 };
 
-/* Read the region and the endpoint: AWS_REGION, AWS_DEFAULT_REGION, the profile, or us-east-1;
- * AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or the profile.  Returns 0, or -1 with ERROR filled. */
+/* Read the region and the endpoint.  The region is AWS_REGION, AWS_DEFAULT_REGION, the profile's,
+ * or us-east-1.  The endpoint is AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or the profile's.  Returns
+ * 0, or -1 with ERROR filled. */
 int aws_place_find(struct aws_place *place, struct error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* MD5 as in RFC 1321; libcurl does not export its own.  It tells the server whether the contents
- * arrived whole, and protects nothing. */
+/* MD5 as in RFC 1321; libcurl does not export its own.  The sum shows the server whether the
+ * contents arrived whole; it does not protect them from an attacker. */
 #include <config.h>
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ static const uint32_t sines[BLOCK] = {0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bd
     0x8f0ccc92, 0xffeff47d, 0x85845dd1, 0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82,
     0xbd3af235, 0x2ad7d2bb, 0xeb86d391};
 
-/* Each round of 16 steps rotates by these, by turns. */
+/* Each round of 16 steps uses one row: its steps rotate by these four numbers in turn. */
 static const unsigned char rotations[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23},
     {6, 10, 15, 21}};
 
@@ -30,7 +30,8 @@ static uint32_t rotate(uint32_t value, unsigned int bits)
 	return value << bits | value >> (32 - bits);
 }
 
-/* One step's function of three words of the state, and the word of the block that it adds. */
+/* Apply the function of STEP to three words of the state, and return the result.  Sets *WORD to the
+ * index of the block's word that this step adds. */
 static uint32_t mix(unsigned int step, uint32_t b, uint32_t c, uint32_t d, unsigned int *word)
 {
 	switch (step / 16) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* semlock-locksmith-s3 - the engine.  There is no order: all waiters look at the object at the same
- * intervals, because otherwise a newcomer would mostly be first.
+/* semlock-locksmith-s3 - the engine.  Waiters have no order.  All look at the object at the same
+ * intervals: if their intervals grew, a newcomer would mostly be first.
  *
- * A program that asks again as soon as it has released would be first nevertheless, because the
- * waiters sleep: of eight that did so, one got the lock 56 times in a row, and another got it 11
- * times in 300.  So if the last holder had waited for the lock and has just released it, a newcomer
- * sleeps once before it takes the lock.  The holder's record says that it had waited: no waiter
- * writes a mark, and nobody sleeps for a lock that nobody else wants. */
+ * A program that asks again as soon as it has released the lock would still be first, because the
+ * waiters sleep.  Of eight programs that did so, one got the lock 56 times in a row, and another
+ * got it 11 times in 300.  So if the last holder had waited for the lock, and has just released it,
+ * a newcomer sleeps once before it takes the lock.  The holder's record says that the holder had
+ * waited: no waiter writes a mark, and nobody sleeps for a lock that nobody else wants. */
 #include <config.h>
 
 #include <stdio.h>
@@ -18,11 +18,12 @@
 #include "locksmith/s3/s3_lock.h"
 
 #define ANSWER (10 * SECOND) /* for one request */
-#define RACE (SECOND / 20)   /* before a retry that need not wait */
-/* The loser of a race gets a 500 from radosgw: the first failures in a row are retried soon. */
+#define RACE (SECOND / 20)   /* before a retry that need not wait for another client */
+/* radosgw answers the loser of a race with a 500, so retry the first failures in a row soon. */
 #define QUICK_TRIES 4
 #define QUICK (2 * SECOND)
-#define MOST_REFUSALS 6 /* of the ETag that was just read */
+/* give up after this many refusals in a row of an ETag that was just read */
+#define MOST_REFUSALS 6
 
 static struct s3_lock the_lock; /* too large for the stack */
 
@@ -48,7 +49,7 @@ static bool has_dots(const char *path)
 	return false;
 }
 
-/* The bucket is a host's name. */
+/* Parse the URL TEXT.  url_parse() takes the bucket for a host's name. */
 static int parse(const char *text, struct url *url, struct error *error)
 {
 	const char *bucket;
@@ -107,8 +108,9 @@ static bool may_be_taken(const struct s3_lock *lock)
 	return (options->no_wait || options->until < lapses) && s3_lock_is_old(lock);
 }
 
-/* The next fencing token: larger than the last one; in a new object, larger than any in an earlier
- * object, as long as there was less than one holder a second. */
+/* The next fencing token: larger than the last one.  If a new object is made, the token is the time
+ * in seconds.  That is larger than any token of an earlier object, as long as the earlier object
+ * had less than one holder a second. */
 static int64_t next_token(const struct s3_lock *lock)
 {
 	int64_t date = lock->server.date > 0 ? lock->server.date : clock_realtime() / SECOND;
@@ -118,7 +120,7 @@ static int64_t next_token(const struct s3_lock *lock)
 	return lock->record.token >= date ? lock->record.token + 1 : date;
 }
 
-/* The answer is missing (S3_UNKNOWN), or final. */
+/* A request had no answer (S3_UNKNOWN), or a final one. */
 static enum look no_answer(struct turn *turn, enum s3_reply reply, struct error *error)
 {
 	int64_t now = clock_boottime();
@@ -181,7 +183,8 @@ static enum look look(struct turn *turn, struct error *error)
 		return no_answer(turn, reply, error);
 	if (reply == S3_DONE)
 		looks.refusals = 0;
-	/* The object has changed: another client has held the lock, if only between two looks. */
+	/* If the object has changed since we slept for the waiters, another client has held the
+	 * lock, if only between two looks. */
 	lock->waited = lock->waited || (looks.yielded && reply == S3_DONE);
 	if (!may_be_taken(lock)) {
 		looks.failures = 0;
@@ -224,7 +227,7 @@ static enum renewed renew(struct turn *turn, int64_t until, struct error *error)
 	return RENEW_GONE;
 }
 
-/* Did a look that had no answer take the lock?  The state that we know is not ours, so read the
+/* Has a look whose answer was lost taken the lock?  The state that we know is not ours, so read the
  * object before any write. */
 static enum s3_reply look_for_ours(struct s3_lock *lock, int64_t until)
 {
@@ -252,12 +255,13 @@ static enum freed release(struct turn *turn, int64_t until, struct error *error)
 	until = earlier(until, clock_boottime() + later(lock->lease / 4, SECOND));
 	lock->server.connects = 0;
 	reply = s3_lock_write(lock, false, until);
-	/* libcurl sends a request again on its own, over a new connection, when the old one ends
-	 * under it. */
+	/* If the connection ends, libcurl sends the request again on its own, over a new
+	 * connection: the first may have released the lock. */
 	turn->unsure = turn->unsure || lock->server.connects > 0;
 	if (reply == S3_REFUSED) {
 		reply = s3_lock_look_back(lock, until);
-		if (reply == S3_DONE && lock->record.held) /* a renewal that came late */
+		/* a renewal that had no answer was done before this write */
+		if (reply == S3_DONE && lock->record.held)
 			reply = s3_lock_write(lock, false, until) == S3_DONE ? S3_DONE : S3_SAME;
 	}
 	lock->holds = reply == S3_SAME || reply == S3_UNKNOWN || reply == S3_FATAL;

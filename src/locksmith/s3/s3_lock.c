@@ -12,7 +12,8 @@
 
 #define FORMAT "semlock 1"
 #define LONGEST_RECORD 1024
-#define OLD_AFTER 5 /* seconds: the two dates are rounded, perhaps of two machines */
+/* in seconds: the server rounds its two dates, and they may be of two machines */
+#define OLD_AFTER 5
 
 /* Take WORD off the beginning of *TEXT. */
 static bool take_word(const char **text, const char *word)
@@ -180,8 +181,8 @@ static enum s3_reply write_once(struct s3_lock *lock, bool held, int64_t until)
 	return S3_DONE;
 }
 
-/* A write was refused, because an earlier one, whose answer was lost, had changed the object:
- * record is what that one wrote. */
+/* A write was refused, because an earlier write of ours, whose answer was lost, had changed the
+ * object: lock->record is what that earlier one wrote. */
 static enum s3_reply found_written(struct s3_lock *lock, bool held, int64_t until)
 {
 	if (lock->record.held != held)
@@ -196,8 +197,9 @@ enum s3_reply s3_lock_write(struct s3_lock *lock, bool held, int64_t until)
 {
 	enum s3_reply reply = write_once(lock, held, until);
 
-	/* HTTP wants the quotes of an ETag, and radosgw compares it without them: if the object has
-	 * not changed, it is the form that was refused. */
+	/* HTTP requires an ETag's quotes, but radosgw compares an ETag without them.  So if the
+	 * object has not changed, the server has refused the form of the ETag: use the other
+	 * form. */
 	if (reply != S3_REFUSED || lock->learnt || lock->etag[0] == '\0')
 		return reply;
 	reply = s3_lock_read(lock, until);
@@ -216,7 +218,7 @@ enum s3_reply s3_lock_look_back(struct s3_lock *lock, int64_t until)
 	char etag[S3_ETAG];
 
 	strcpy(etag, lock->etag);
-	lock->etag[0] = '\0'; /* read it whole */
+	lock->etag[0] = '\0'; /* have the server send the object even if it is unchanged */
 	reply = s3_lock_read(lock, until);
 	if (reply == S3_UNKNOWN || reply == S3_FATAL)
 		strcpy(lock->etag, etag);

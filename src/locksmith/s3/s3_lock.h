@@ -4,9 +4,10 @@
  *	semlock 1 state=held token=1764107203 beat=4 lease=30000000000 tag=4b0e... etag=quoted
  *	    waited=no mode=exclusive pid=4242 host=web1 since=1764107203 note=./job
  *
- * The object is never deleted, and only conditional writes change it: the first if there is no
- * object, each later one if the object still has the ETag that was seen.  No two of its states are
- * the same (tag and beat), so no ETag comes back, and each writer has seen the last state.
+ * The object is never deleted, and only conditional writes change it.  The first write has the
+ * condition that there is no object; each later write, that the object still has the ETag that its
+ * writer has seen.  Because of tag and beat, no two states of the object are the same.  So no ETag
+ * comes back, and a writer that succeeds has seen the last state.
  *
  * A holder counts its lease from when it sent the write, and a waiter from the answer that first
  * showed the write, each by its own clock. */
@@ -39,44 +40,48 @@ struct s3_lock {
 	char tag[S3_TAG];        /* ours, random */
 	int64_t beat;            /* of our last write */
 	int64_t token;           /* ours */
-	bool waited;             /* another had the lock after we had asked for it */
+	bool waited;             /* another client held the lock after we had asked for it */
 	char holder[400];        /* what others are told of us, after pid= */
 
-	/* The state that was last seen or written. */
+	/* The state of the object that we last saw or wrote. */
 	char etag[S3_ETAG]; /* "": there is no object */
 	struct s3_record record;
-	int64_t seen; /* the moment of the answer that first showed it */
-	int64_t age;  /* seconds from its change to our read, by the server's clock; -1: unknown */
+	int64_t seen; /* the moment of the answer that first showed this state */
+	/* in seconds: how long ago it had changed when we read it, by the server's clock; -1:
+	 * unknown */
+	int64_t age;
 
-	/* The form of an ETag that the server takes. */
-	bool bare;   /* without its quotes */
-	bool learnt; /* a write with this form succeeded */
+	/* The form in which the server takes an ETag. */
+	bool bare;   /* the server takes an ETag without its quotes */
+	bool learnt; /* a write with this form has succeeded */
 
 	/* Our writes. */
 	int64_t since;   /* when the last write that is known to be done was sent */
-	int64_t unknown; /* when the first write after that was sent; 0: there is none */
-	bool holds;      /* a write that holds the lock may have been done */
+	int64_t unknown; /* when the first write after that one was sent; 0: there is none */
+	bool holds;      /* a write of ours that takes the lock may have been done */
 };
 
-/* Read the object, at most until the moment UNTIL.  S3_DONE, or S3_SAME: it is unchanged; record,
- * etag, seen and age are set.  S3_ABSENT: there is none.  S3_UNKNOWN, S3_FATAL: the error is
- * lock->server.error; an object that is no lock is ERROR_CREATE. */
+/* Read the object, at most until the moment UNTIL.  Returns S3_DONE, or S3_SAME if it is unchanged;
+ * then record, etag, seen and age are set.  S3_ABSENT: there is no object.  S3_UNKNOWN or S3_FATAL:
+ * lock->server.error is filled, with ERROR_CREATE if the object is not a lock. */
 enum s3_reply s3_lock_read(struct s3_lock *lock, int64_t until);
 
-/* Write our state, HELD or free, if the object is as it was last seen, at most until the moment
- * UNTIL.  S3_DONE: lock->since is when this write was sent, or the first one before it that had no
- * answer.  S3_REFUSED: the object has changed.  S3_UNKNOWN, S3_FATAL. */
+/* Write our state, HELD or free, if the object is as we last saw it, at most until the moment
+ * UNTIL.  S3_DONE: lock->since is when this write was sent; or if an earlier write that had no
+ * answer was done in its place, when the first of those was sent.  S3_REFUSED: the object has
+ * changed.  S3_UNKNOWN, S3_FATAL: lock->server.error is filled. */
 enum s3_reply s3_lock_write(struct s3_lock *lock, bool held, int64_t until);
 
-/* After a refused write: an earlier write that got no answer may have succeeded.  S3_DONE: it did,
- * and record has our tag; lock->since is when the first such write was sent.  S3_SAME: the object
- * still has our state from before it.  S3_REFUSED: the object is another client's.  S3_ABSENT,
- * S3_UNKNOWN, S3_FATAL. */
+/* Call this after a refused write: an earlier write that got no answer may have succeeded.
+ * S3_DONE: it has, and record has our tag; lock->since is when the first such write was sent.
+ * S3_SAME: the object still has our state from before that write.  S3_REFUSED: the object is
+ * another client's.  S3_ABSENT, S3_UNKNOWN, S3_FATAL: as s3_lock_read(). */
 enum s3_reply s3_lock_look_back(struct s3_lock *lock, int64_t until);
 
-/* While we hold the lock, try writes that the server must refuse: one for an ETag that no object
- * has and, with CREATED, one that needs the object to be absent.  S3_REFUSED: all is well; S3_DONE:
- * the server ignores conditions, and lock->server.error says so; S3_UNKNOWN, S3_FATAL. */
+/* While we hold the lock, try writes that the server must refuse: one on condition that the object
+ * has an ETag that no object has, and with CREATED, one on condition that the object is absent.
+ * S3_REFUSED: all is well.  S3_DONE: the server ignores conditions, and lock->server.error says
+ * so.  S3_UNKNOWN, S3_FATAL. */
 enum s3_reply s3_lock_guard(struct s3_lock *lock, bool created, int64_t until);
 
 /* Set the fencing token, and what others are told of us, from now on. */
@@ -85,13 +90,13 @@ void s3_lock_set_token(struct s3_lock *lock, int64_t token);
 /* Has the object our tag? */
 bool s3_lock_is_ours(const struct s3_lock *lock);
 
-/* True if, by the server's two dates, the lock was released at most NS nanoseconds ago, by a holder
- * that had waited for it.  The dates are in whole seconds: so two seconds more count,
- * too. */
+/* True if the lock was released at most NS nanoseconds ago, by a holder that had waited for it.
+ * The server's two dates say when: that of its answer, and that of the object's last change.  They
+ * are in whole seconds, so two seconds more count, too. */
 bool s3_lock_was_waited_for(const struct s3_lock *lock, int64_t ns);
 
-/* True if, by the server's two dates, the last write is so old that the holder has lost the lock,
- * whatever its own clock says. */
+/* True if, by the same two dates, the last write is so old that the holder has lost the lock,
+ * whatever the holder's own clock says. */
 bool s3_lock_is_old(const struct s3_lock *lock);
 
 #endif

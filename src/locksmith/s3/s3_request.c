@@ -13,7 +13,7 @@
 #include "locksmith/s3/s3_request.h"
 
 #define LONGEST_ANSWER 65536
-/* What is signed without being encoded. */
+/* The characters that stay as they are in a URL that is signed; all others become %XX. */
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
 
 /* Append NAME to URL (SIZE bytes), with %XX where that is needed. */
@@ -99,11 +99,11 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
 	return longer != NULL;
 }
 
-/* The headers to sign besides the host and the time; TEXT is what is written, or NULL.  libcurl
- * 7.88 sends no x-amz-content-sha256 of its own, without which a server refuses the signature.  The
- * contents are not signed: whoever could change them on their way could also change the answers,
- * which no S3 server signs.  A bucket with Object Lock requires a checksum.  It is Content-MD5,
- * because servers that know no other refuse the newer headers. */
+/* The headers to sign besides the host and the time.  TEXT is what is written, or NULL.  libcurl
+ * 7.88 does not send x-amz-content-sha256 on its own, but without this header a server refuses the
+ * signature.  The contents are not signed: whoever could change them on their way could also change
+ * the answers, which no S3 server signs.  A bucket with Object Lock requires a checksum.  It is
+ * Content-MD5, because servers that know no other checksum refuse the newer headers. */
 static struct curl_slist *signed_headers(const struct s3_server *server, const char *condition,
     const char *text)
 {
@@ -162,7 +162,8 @@ static void error_code(const struct s3_server *server, char *code, size_t size)
 	snprintf(code, size, "%.*s", (int)length, at);
 }
 
-/* Copy the text of <Message> in an answer that is an error, which the server writes for people. */
+/* Copy the text of <Message>, which the server writes for people, from an answer that is an
+ * error. */
 static void error_message(const struct s3_server *server, char *message, size_t size)
 {
 	const char *at = strstr(buffer_text(&server->body), "<Message>");
@@ -223,7 +224,7 @@ static enum s3_reply classify(struct s3_server *server, long status, const char 
 		return S3_SAME;
 	if (status == 404 && strcmp(code, "NoSuchBucket") != 0)
 		return S3_ABSENT;
-	/* AWS: of two writes at the same time, this one was too late */
+	/* 409 is AWS's answer to the later of two writes at the same time */
 	if (status == 412 || (status == 409 && strstr(code, "Condition") != NULL))
 		return S3_REFUSED;
 	if (status != 409 && status != 429 && (status < 500 || status == 501) &&
@@ -248,7 +249,8 @@ static bool mend(struct s3_server *server, const char *code)
 	return strcmp(code, "ExpiredToken") == 0 && aws_login_forget();
 }
 
-/* Send the request once.  The status of the answer, or -1 with the reply to give instead. */
+/* Send the request once.  Returns the answer's HTTP status, or -1 with *REPLY set to what the
+ * caller is to return. */
 static long send_once(struct s3_server *server, const char *condition, const char *text,
     int64_t until, enum s3_reply *reply)
 {
@@ -276,7 +278,7 @@ static long send_once(struct s3_server *server, const char *condition, const cha
 	curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, text != NULL ? "PUT" : NULL);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
 	*reply = S3_UNKNOWN;
-	/* Of an object that is too large to be a lock, the beginning is enough. */
+	/* if the object is too large to be a lock, its beginning is enough */
 	if (transfer_run(&server->transfer, until, NULL) == CURLE_OK || server->body.overflow)
 		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
 	else
@@ -325,7 +327,7 @@ enum s3_reply s3_get(struct s3_server *server, const char *etag, int64_t until)
 	reply = request(server, condition, NULL, until);
 	if (reply == S3_DONE && server->etag[0] == '\0')
 		return no_etag(server);
-	if (reply == S3_REFUSED) /* not for a GET */
+	if (reply == S3_REFUSED) /* no GET has such a condition */
 		reply = refuse(server, 412, "");
 	return reply;
 }
@@ -335,7 +337,7 @@ enum s3_reply s3_put(struct s3_server *server, const char *condition, const char
 {
 	enum s3_reply reply = request(server, condition, text, until);
 
-	if (reply == S3_ABSENT) /* AWS, for If-Match and no object */
+	if (reply == S3_ABSENT) /* AWS's answer to If-Match if there is no object */
 		return S3_REFUSED;
 	if (reply == S3_SAME || (reply == S3_DONE && server->etag[0] == '\0'))
 		return no_etag(server);

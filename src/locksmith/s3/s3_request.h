@@ -14,11 +14,11 @@
 
 enum s3_reply {
 	S3_DONE,
-	S3_SAME,    /* 304: the object has still the ETag that was named */
+	S3_SAME,    /* 304: the object still has the ETag that the request named */
 	S3_ABSENT,  /* the object does not exist */
 	S3_REFUSED, /* the condition is not true, and nothing was written */
-	S3_UNKNOWN, /* no answer, or a 5xx: whether it was done is not known.  error is filled */
-	S3_FATAL    /* another try would end the same.  error is filled */
+	S3_UNKNOWN, /* no answer, or a 5xx: the request may have been done; error is filled */
+	S3_FATAL    /* another try would end the same; error is filled */
 };
 
 struct s3_server {
@@ -26,20 +26,21 @@ struct s3_server {
 	const char *bucket;
 	char url[2048]; /* of the object */
 	char region[64];
-	long connects;       /* new connections that the writes needed, since it was set to 0 */
-	int64_t clock_ahead; /* seconds that the server's clock is ahead; 0: near enough */
+	/* how many new connections the writes needed since the caller set this to 0 */
+	long connects;
+	int64_t clock_ahead; /* how many seconds the server's clock is ahead; 0: near enough */
 	struct aws_login login;
 	struct error error;
 
 	/* The last answer. */
 	struct buffer body;
-	char etag[S3_ETAG]; /* as it came, quotes included; "": none */
-	int64_t date;       /* the server's clock then, and at the last change of the object: */
-	int64_t changed;    /* seconds after 1970; 0: it did not say */
+	char etag[S3_ETAG]; /* as it came, with its quotes; "": none */
+	int64_t date;       /* the server's clock then, in seconds since 1970; 0: it did not say */
+	int64_t changed;    /* the object's last change, by the same clock; 0: it did not say */
 };
 
-/* Find out where the server is, for the object NAME in BUCKET, which must stay valid.  Returns 0,
- * or -1 with server->error filled. */
+/* Find out where the server is, and prepare requests for the object NAME in BUCKET.  The string
+ * BUCKET must stay valid.  Returns 0, or -1 with server->error filled. */
 int s3_open(struct s3_server *server, const char *bucket, const char *name);
 
 /* Free what s3_open() has allocated, also if that has failed. */
