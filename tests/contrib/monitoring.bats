@@ -204,6 +204,33 @@ odd_lines() {
 }
 
 # The log's times have whole seconds.  Each waits from the first second on, and follows at once.
+@test "lock-report, lock-metrics: a run that got no lock is no hold" {
+	local outcome n=0
+	for outcome in busy timeout superseded toggled "failed 69"; do
+		printf '{"time": "2026-11-25T12:00:0%d.000Z", "lock": "l", "command": ["c"], "waited": 0, "held": 0, "outcome": "%s"}\n' $((n++)) "$outcome"
+	done >log
+	printf '{"time": "2026-11-25T13:00:00Z", "lock": "l", "command": ["c"], "waited": 0, "held": 5, "outcome": "exit 0"}\n' >>log
+	expect_status 0 lock-report log
+	grep -qxP 'l\t6\t5\t0\t5' .out || complain "$out" || return
+	grep -qxP 'l\tholds\t0\t0\t1(\t0)+' .out || complain "$out" || return
+	expect_status 0 lock-metrics --log=log free
+	parsed <.out >samples
+	grep -qxF 'semlock_hold_seconds_count|lock=l|1' samples || complain "$(cat samples)" || return
+	grep -qxF 'semlock_wait_seconds_count|lock=l|6' samples || complain "$(cat samples)"
+}
+
+@test "lock-report: a superseded run got no lock" {
+	hold_lock l
+	start first "$SEMLOCK" --supersede --log=log l true
+	"$PROBE" blocked "${PID[first]}"
+	start second "$SEMLOCK" --supersede --log=log l true
+	ended first 1
+	let_go
+	ended second 0
+	expect_status 0 lock-report log
+	grep -qP '^l\t2\t1\t' .out || complain "$out"
+}
+
 @test "lock-report: runs of seconds are drawn one after another, in one line" {
 	local ended=200 held
 	for held in 901 1101 1201 1301 1401 1501 1601 777 999 1 1333; do
