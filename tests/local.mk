@@ -318,7 +318,7 @@ clean-static:
 EXTRA_PROGRAMS = tests/benchmark/bench tests/benchmark/least
 tests_benchmark_bench_SOURCES = tests/lib/syscalls.h tests/benchmark/bench.h tests/benchmark/bench.c tests/benchmark/contest.c \
 	tests/benchmark/counts.c tests/benchmark/crowds.c tests/benchmark/files.c tests/benchmark/growth.c tests/benchmark/looking.c \
-	tests/benchmark/run.c tests/benchmark/servers.c tests/benchmark/starts.c
+	tests/benchmark/run.c tests/benchmark/scaling.c tests/benchmark/servers.c tests/benchmark/starts.c
 tests_benchmark_bench_LDADD = -lm
 tests_benchmark_least_SOURCES = tests/benchmark/least.c
 tests_benchmark_least_CFLAGS = $(AM_CFLAGS) $(STATIC_CFLAGS)
@@ -328,7 +328,7 @@ CLEANFILES += tests/benchmark/bench$(EXEEXT) tests/benchmark/least$(EXEEXT) benc
 EXTRA_DIST += tests/benchmark/plot tests/benchmark/speed.svg tests/benchmark/with-servers tests/benchmark/servers.py
 
 BENCH_ROUNDS = 20
-BENCH_PARTS = counts start crowds files looking servers
+BENCH_PARTS = counts start crowds scaling files looking servers
 BENCH = top=`pwd` && mkdir -p bench.dir && cd bench.dir && \
 	SEMLOCK_LOCKSMITH_DIR="$$top" \
 	bash '$(abs_srcdir)/tests/benchmark/with-servers' "$$top/tests/benchmark/bench$(EXEEXT)" \

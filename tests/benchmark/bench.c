@@ -3,8 +3,8 @@
  *
  *   bench SEMLOCK STATIC_SEMLOCK CROWD LEAST STATIC_LEAST ROUNDS PART...
  *
- * PART is start, crowds (drain is a part of that), files, looking, servers, counts, growth.  The
- * table goes to standard output, its figures also to the file bench.tsv, for
+ * PART is start, crowds (drain is a part of that), scaling, files, looking, servers, counts, growth.
+ * The table goes to standard output, its figures also to the file bench.tsv, for
  * tests/benchmark/plot. */
 #include <config.h>
 
@@ -54,6 +54,7 @@ int main(int argc, char **argv)
 	    {"files", bench_files},
 	    {"counts", bench_counts},
 	    {"growth", bench_growth},
+	    {"scaling", bench_scaling},
 	    {"drain", bench_drain},
 	    {"looking", bench_looking},
 	    {"servers", bench_servers},

@@ -101,5 +101,6 @@ void bench_looking(void);
 void bench_servers(void);
 void bench_counts(void);
 void bench_growth(void);
+void bench_scaling(void);
 
 #endif
