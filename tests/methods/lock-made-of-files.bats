@@ -415,21 +415,30 @@ directory_replaced() {
 	each directory_replaced
 }
 
+# remove_while_stopped NAME: the process cannot take the lock in d between rm's last two steps
+remove_while_stopped() {
+	kill -STOP "${PID[$1]}"
+	"$PROBE" state "${PID[$1]}" T
+	rm -r d
+}
+
 directory_removed() {
 	mkdir d
 	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
 	hold_lock -m "$method" d/l
 	queue_as waiter -m "$method" d/l
-	rm -r d
+	remove_while_stopped waiter
 	mkdir d
 	[ "$method" != rename ] || "$SEMLOCK" -m rename --init d/l true
+	kill -CONT "${PID[waiter]}"
 	release holder
 	ended holder 76
 	ready waiter
 	expect_status 1 "$SEMLOCK" -n -m "$method" d/l true
 	start gone "$SEMLOCK" -m "$method" d/l true
 	"$PROBE" blocked "${PID[gone]}"
-	rm -r d
+	remove_while_stopped gone
+	kill -CONT "${PID[gone]}"
 	release waiter
 	ended waiter 76
 	ended gone 66
