@@ -16,8 +16,8 @@ struct other_semlock {
 	enum owner_mode mode;
 	bool has_range;      /* --start or --length */
 	bool several;        /* the command line names several locks (-f) */
-	const char *command; /* the command's first word, which lies in WORDS; NULL: no command */
-	const char *note;    /* --note as it was typed, which lies in WORDS; NULL: no --note */
+	const char *command; /* the command's first word, a part of WORDS; NULL: no command */
+	const char *note;    /* --note as it was typed, a part of WORDS; NULL: no --note */
 };
 
 /* Read WORDS, a command line of LENGTH bytes, in which a zero ends each word, into OTHER.  Returns

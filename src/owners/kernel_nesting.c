@@ -26,8 +26,8 @@ static enum share share_of(const struct lock *lock, const struct owner *holder)
 	return holder->first <= bytes.first && holder->last >= bytes.last ? ALL_BYTES : SOME_BYTES;
 }
 
-/* Is one of LOCK and HOLDER a slot of a flock, and the other a record lock on bytes that include
- * the slot's?  (A slot of a flock is a record lock on one byte.) */
+/* A slot of a flock is a record lock on one byte.  Is one of LOCK and HOLDER such a slot, and the
+ * other a record lock on a range that includes its byte? */
 static bool conflicts_at_slot(const struct lock *lock, const struct owner *holder)
 {
 	bool ranged = lock_can(lock, CAN_RANGE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* run/notes.h - why a lock is held or waited for (--note), read from the command line of the
- * semlock that does so. */
+/* run/notes.h - why a semlock holds a lock, or waits for it (--note), read from that semlock's
+ * command line. */
 #ifndef SEMLOCK_RUN_NOTES_H
 #define SEMLOCK_RUN_NOTES_H
 

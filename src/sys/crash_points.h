@@ -16,7 +16,7 @@
 
 #ifdef ENABLE_CRASH_POINTS
 void crash_point(const char *name);
-bool fault_point(const char *name); /* true, with errno set: the call must fail */
+bool fault_point(const char *name); /* true, with errno set: act as if the call here failed */
 #define CRASH_POINT(name) crash_point(name)
 #define FAULT_POINT(name) fault_point(name)
 #else

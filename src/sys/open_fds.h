@@ -116,7 +116,7 @@ void open_fds_of(struct open_fds *open_fds, pid_t pid);
  * reached, or without memory. */
 bool open_fds_see(pid_t pid, void *context);
 
-/* Free the list of OPEN_FDS, and clear it. */
+/* Free the list of OPEN_FDS, and clear OPEN_FDS. */
 void open_fds_forget(struct open_fds *open_fds);
 
 /* May this process have inherited a descriptor for FILE, other than the two of OWN (-1: none)?

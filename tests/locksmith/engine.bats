@@ -194,8 +194,8 @@ killed_with() {
 	for words in "1 shared" 22 2x ""; do
 		version=${words%% *}
 		engine odd <<<"echo 'LOCKSMITH${words:+ $words}'; $OK; cat"
-		refused 69 "protocol version $version, this semlock version 2" "$SEMLOCK" odd://h/l touch ran
-		refused 69 "protocol version $version, this semlock version 2" "$SEMLOCK" --who odd://h/l
+		refused 69 "protocol version $version, this semlock speaks version 2" "$SEMLOCK" odd://h/l touch ran
+		refused 69 "protocol version $version, this semlock speaks version 2" "$SEMLOCK" --who odd://h/l
 	done
 	engine odd <<<"echo 'LOCKSMITH 2 shared timetravel token'; $OK; read -r start; cat; echo FREE"
 	expect_status 0 "$SEMLOCK" -s odd://h/l sh -c 'echo $SEMLOCK_TOKEN'

@@ -245,7 +245,7 @@ static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const c
 		lock->misses = 0;
 		if (looked != REPLY_DONE)
 			snprintf(lock->who, sizeof lock->who,
-			    "mode=exclusive note=a directory that we cannot look into");
+			    "mode=exclusive note=a directory that cannot be listed");
 		return STEP_WAIT;
 	}
 	listing_clear(&lock->seen);

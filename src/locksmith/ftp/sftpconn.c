@@ -23,7 +23,7 @@ static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 	const bool lost = unanswered(&remote->transfer, result);
 
 	snprintf(remote->text, sizeof remote->text, "%s", remote->transfer.error);
-	/* on this connection the next request would get no answer, either */
+	/* A connection on which one answer is lost gives none to the next request, either. */
 	curl_easy_setopt(remote->transfer.easy, CURLOPT_FRESH_CONNECT, lost ? 1L : 0L);
 	if (lost)
 		result = CURLE_SEND_ERROR;

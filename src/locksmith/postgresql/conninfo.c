@@ -54,7 +54,7 @@ static int take_name(struct url *url, struct error *error)
 
 	if (name[0] == '\0' || strlen(name) >= sizeof url->path)
 		return error_plain(error, ERROR_USAGE,
-		    "the URL must end in the lock's name, at most %zu bytes: "
+		    "the URL's path must be the lock's name, at most %zu bytes: "
 		    "postgresql://HOST/NAME?dbname=DATABASE",
 		    sizeof url->path - 1);
 	for (const char *p = name; *p != '\0'; p++)

@@ -127,7 +127,7 @@ static enum freed release(struct turn *turn, int64_t until, struct error *error)
 	lock->row = PG_NO_ROW;
 	if (rows > 0)
 		return FREED;
-	error_plain(error, ERROR_LOST, "its row was removed before it was released");
+	error_plain(error, ERROR_LOST, "its row was removed before the lock was released");
 	return FREE_GONE;
 }
 

@@ -140,7 +140,7 @@ static int rename_cannot_open(const struct lock *lock, struct error *error)
 	case ENOENT:
 		return error_plain(error, ERROR_OPEN,
 		    "no lock file exists, neither under this name nor with .held appended: "
-		    "--init makes it, once");
+		    "create it once, with --init");
 	case ELOOP:
 	case ENXIO:
 	case EISDIR:

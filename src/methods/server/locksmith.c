@@ -230,8 +230,9 @@ int locksmith_greet(struct locksmith *helper, const struct deadline *until, stru
 	snprintf(words, sizeof words, "%s", text);
 	if (strtol(words, &rest, 10) != LOCKSMITH_PROTOCOL || (*rest != ' ' && *rest != '\0'))
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    LOCKSMITH_PREFIX "%s speaks protocol version %.*s, this semlock version %d: "
-				     "install both from the same release",
+		    LOCKSMITH_PREFIX
+		    "%s speaks protocol version %.*s, this semlock speaks version %d: "
+		    "install both from the same release",
 		    helper->scheme, (int)strcspn(text, " "), text, LOCKSMITH_PROTOCOL);
 	/* A later release may know more words: ignore them. */
 	for (word = strtok_r(NULL, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
