@@ -56,6 +56,10 @@ static int nobody_answers(const struct hold_id *id, struct error *error)
 	    keeper.user != geteuid())
 		return error_plain(error, ERROR_PERMISSION, "this hold belongs to user %lu",
 		    (unsigned long)keeper.user);
+	/* A keeper outside of both namespaces is as invisible as one that has ended. */
+	if (!process_sees_all())
+		return error_plain(error, ERROR_LOST,
+		    "no such hold (already released or ended, or begun outside of this container)");
 	return error_plain(error, ERROR_LOST, "no such hold (already released or ended)");
 }
 

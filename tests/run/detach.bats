@@ -361,6 +361,7 @@ time.sleep(600)'
 	hold l
 	refused 69 "process $(keeper), which keeps it, is in another network namespace" unshare --net "$SEMLOCK" --release="$id" l
 	refused 69 "nsenter -t $(keeper) -n" unshare --net "$SEMLOCK" --resume="$id" l
+	refused 76 "or begun outside of this container" unshare --net --pid --fork --mount-proc "$SEMLOCK" --release="$id" l
 	refused 77 "belongs to user 0" unshare --net setpriv --reuid=65534 --regid=65534 --clear-groups \
 		"$SEMLOCK" --release="$id" /l
 	expect_status 1 "$SEMLOCK" -n l true
