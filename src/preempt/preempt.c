@@ -147,18 +147,21 @@ static int refuse_placeholder(struct preemption *state, const struct owner *hold
 		text_for_shell(label, sizeof label, state->request->label);
 		snprintf(command, sizeof command, "process %ld", (long)pid);
 		return error_plain(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: %s holds it with semlock --hold, in the background; "
+		    "cannot stop the holder: %s holds the lock with semlock --hold, in the "
+		    "background; "
 		    "to end that: semlock --release=%s %s",
 		    pid == 1 ? "a program" : command, id, label);
 	}
 	if (pid == 1 || !process_read(pid, &caller))
 		return error_plain(state->error, ERROR_UNAVAILABLE,
-		    "cannot stop the holder: a program holds it with semlock --hold, and would run "
-		    "on without the lock");
+		    "cannot stop the holder: a program holds the lock with semlock --hold, and "
+		    "would "
+		    "run on without it");
 	process_command(&caller, command, sizeof command, 40);
 	return error_plain(state->error, ERROR_UNAVAILABLE,
-	    "cannot stop the holder: process %ld (%s) holds it with semlock --hold, and would run "
-	    "on without the lock: end that process",
+	    "cannot stop the holder: process %ld (%s) holds the lock with semlock --hold, and "
+	    "would "
+	    "run on without it: end that process",
 	    (long)pid, command);
 }
 

@@ -54,8 +54,8 @@ void hold_time_at_least(const struct hold_time *time, int64_t duration,
 	for (size_t i = 0; i < ENDING_SIGNALS; i++)
 		if (!signals_ignored(ending_signals[i])) /* as HUP is under nohup(1) */
 			sigaddset(&signals, ending_signals[i]);
-	/* Let Ctrl-Z stop semlock by itself: supervise() stops it only together with the command,
-	 * which has ended. */
+	/* Let Ctrl-Z stop semlock: supervise(), which stops it together with the command, has
+	 * returned. */
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	while ((left = duration - hold_time_held(time)) > 0 &&
 	       (signo <= 0 || signo == SIGCONT || signo == SIGPWR) && !parent_ended_by(signo) &&

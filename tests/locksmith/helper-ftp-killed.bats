@@ -86,7 +86,7 @@ free_within() {
 	expect next WAIT
 	[[ $LINE == *"since="*"without a sign"* ]]
 	expect next NOTE
-	[[ $LINE == *"a plain client has made it, or a client of semlock's that was killed; it is removed when it was empty for 600 s (--stale)" ]]
+	[[ $LINE == *"a plain client has made it, or a client of semlock's that was killed; it is removed once it has been empty for 600 s (--stale)" ]]
 	rmdir "$ROOT/L"
 	expect next OK
 	unlock next

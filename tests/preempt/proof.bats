@@ -180,7 +180,7 @@ taken() {
 		eventually grep -q OK hold.out
 		for way in --replace --replace=KILL --toggle; do
 			refused 69 "process ${PID[hold]} (sh " "$SEMLOCK" -m $method $way l.$method touch ran
-			[[ $err == *"holds it with semlock --hold"*"end that process" ]] || complain "$err"
+			[[ $err == *"holds the lock with semlock --hold"*"end that process" ]] || complain "$err"
 		done
 		expect_status 1 "$SEMLOCK" -n -m $method l.$method true
 		exec 9>&-

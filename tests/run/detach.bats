@@ -648,7 +648,7 @@ from_within() {
 	eventually grep -q ^OK inside.out
 	expect_status 1 "$SEMLOCK" --who l
 	[[ $out == *" semlock --hold="* ]] || complain "$out"
-	refused 69 "a program holds it with semlock --hold" "$SEMLOCK" --replace l touch ran
+	refused 69 "a program holds the lock with semlock --hold" "$SEMLOCK" --replace l touch ran
 	echo >over
 	ended inside 0
 }

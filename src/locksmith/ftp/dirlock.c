@@ -290,7 +290,7 @@ static void tell_of_bare(struct dirlock *lock, int64_t now)
 		return;
 	lock->bare_told = true;
 	if (lock->options->stale > 0)
-		snprintf(when, sizeof when, "removed when it was empty for %lld s (--stale)",
+		snprintf(when, sizeof when, "removed once it has been empty for %lld s (--stale)",
 		    (long long)(lock->options->stale / SECOND));
 	say(SAYS_NOTE " " BARE ": a plain client has made it, or a client of semlock's that "
 		      "was killed; it is %s",

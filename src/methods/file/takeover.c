@@ -362,7 +362,7 @@ static enum outcome examine_existing(struct lock *lock, struct object_seen *exis
 	if (!takeover_allowed(lock, verdict, &existing->status))
 		return takeover_await_holder(lock, existing, wait, verdict);
 	CRASH_POINT("takeover.judged");
-	/* I5: compare the name after I4, the verdict */
+	/* I5: only now, after the verdict, check that the name still means EXISTING */
 	if (!lockdir_same(lock, lock->id.entry, existing->fd))
 		return AGAIN;
 	CRASH_POINT("takeover.compared");
