@@ -167,7 +167,9 @@ repository() {
 	program bin/next-job 'echo ran >ran'
 	start running sleep 1000
 	recipe 'A job that was started without a lock' 1 | sed "s/4242/${PID[running]}/" >lines
-	start next sh lines
+	[ "$(wc -l <lines)" -eq 2 ]
+	expect_status 0 sh -c "$(head -n 1 lines)"
+	start next sh -c "$(tail -n 1 lines)"
 	sleeping next
 	[ ! -e ran ]
 	kill -KILL "${PID[running]}"

@@ -128,6 +128,7 @@ export PROBE
 }
 
 @test "AGENTS: in the sandbox of an agent: a hung build, a killed agent" {
+	without_leak_check
 	local kind inside="${PROBE%/*}/tools/sandboxed"
 	build=$(recipe 'AGENTS ON ONE MACHINE' 1)
 	holding make
@@ -490,6 +491,7 @@ told() {
 }
 
 @test "Tool calls of an agent: one call, where a sandbox forbids --detach" {
+	without_leak_check
 	local inside="${PROBE%/*}/tools/sandboxed"
 	refused 69 "a sandbox forbids it" "$inside" agent sh -c "$(told 1)"
 	holding deploy

@@ -104,6 +104,7 @@ as_semlock() {
 }
 
 @test "in a sandbox that forbids --detach, a line says so" {
+	without_leak_check
 	expect_status 0 "${PROBE%/*}/tools/sandboxed" agent "$CHECK" l
 	[ "$(grep -c ' excludes$' .out)" -eq 8 ] || complain "$out"
 	grep -qx 'sandbox  this sandbox: no --detach, --release, --resume' .out || complain "$out"

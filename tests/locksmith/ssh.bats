@@ -209,6 +209,7 @@ far_end() {
 	# The same, when ssh reads no more by the time the helper writes to it.
 	printf '#!/bin/sh\nexec <&-\nsleep 1\necho "Connection refused" >&2\nexit 255\n' >early
 	chmod +x early
+	without_leak_check # under strace
 	SEMLOCK_SSH=$PWD/early refused 69 "Connection refused" delayed -e trace=write \
 		-e inject=write:delay_enter=300000 -- "$SEMLOCK" ssh://127.0.0.1:1/l touch ran
 	SEMLOCK_SSH=no-such-ssh refused 69 "cannot run no-such-ssh: not found" "$SEMLOCK" "$URL" touch ran
