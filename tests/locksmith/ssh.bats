@@ -152,6 +152,21 @@ far_end() {
 	expect_status 0 "$SEMLOCK" -w 30 nightly true
 	refused 69 "the key has a forced command" "$SEMLOCK" --who "$URL"
 	expect_status 0 "$SEMLOCK" -w 30 nightly true
+	# a slow host: it hears of the end four seconds later
+	cat >late <<-'END'
+		#!/usr/bin/python3
+		import subprocess, sys, time
+		ssh = subprocess.Popen(["ssh"] + sys.argv[1:], stdin=subprocess.PIPE)
+		for line in sys.stdin.buffer:
+		    time.sleep(4 if line == b"release\n" else 0)
+		    ssh.stdin.write(line)
+		    ssh.stdin.flush()
+		ssh.stdin.close()
+		sys.exit(ssh.wait())
+	END
+	chmod +x late
+	SEMLOCK_SSH=$PWD/late refused 64 "the key has a forced command" "$SEMLOCK" -s "$URL" touch ran
+	expect_status 0 "$SEMLOCK" -w 30 nightly true
 	forced "semlock --hold $DIR/nightly"
 	expect_status 69 "$SEMLOCK" "$URL" touch ran
 	forced "semlock --hold --ttl=4 $DIR/nightly" # the lease is the shorter one
