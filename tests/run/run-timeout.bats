@@ -61,7 +61,7 @@ came_before_the_end() {
 
 # A command that stops only after the limit has passed stays stopped, which proves nothing.
 continued_by_the_limit() {
-	local end=$((SECONDS + 3 + room / 1000))
+	local end=$((SECONDS + 10 + room / 500))
 	rm -f came
 	start one "$SEMLOCK" --run-timeout "${room}ms" l \
 		sh -c 'trap "echo obeys; exit" TERM; echo $$ >number; mv number came; kill -STOP $$; :'
