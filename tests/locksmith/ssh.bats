@@ -305,6 +305,22 @@ far_end() {
 	[ -e ran ] && [ ! -e never ]
 }
 
+@test "each release's words for a dropped connection are known" {
+	while read -r words; do
+		program fake-ssh "echo '$words' >&2; exit 255"
+		SEMLOCK_SSH=$PWD/fake-ssh refused 69 "(MaxStartups): $words" "$SEMLOCK" -n "ssh://host$PWD/l" touch never
+	done <<-'END'
+		kex_exchange_identification: Connection closed by remote host
+		kex_exchange_identification: read: Connection reset by peer
+		ssh_exchange_identification: read: Connection reset by peer
+		Not allowed at this time
+		Connection closed by 192.0.2.7 port 22
+		Connection reset by 192.0.2.7 port 22
+	END
+	program fake-ssh "echo 'Connection to host closed by remote host.' >&2; exit 255"
+	SEMLOCK_SSH=$PWD/fake-ssh refused 69 ": Connection to host closed" "$SEMLOCK" -n "ssh://host$PWD/l" touch never
+}
+
 @test "the ssh helper does not search PYTHONPATH for modules" {
 	ssh_server
 	mkdir modules
