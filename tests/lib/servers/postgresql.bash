@@ -110,7 +110,9 @@ postgresql_of_file() {
 postgresql_end_file() {
 	local state=${BATS_FILE_TMPDIR-}/postgresql
 	[ -e "$state" ] || return 0
-	read -r _ _ _ PG_HOME <"$state"
+	read -ra PORTS <"$state"
+	PG_HOME=${PORTS[3]}
+	pg_names # by its port sql_close finds the psql
 	rm "$state"
 	PG_SHARED=''
 	[ ! -e "$PG_HOME/one.pid" ] || read -r "PG_PID[one]" <"$PG_HOME/one.pid"
