@@ -51,6 +51,9 @@ extern struct tools tools;
 /* Runs CONTEST and prints it.  Leaves out entrants whose program is missing. */
 void contest(const struct contest *contest);
 
+/* Sorts the COUNT values.  Returns the one in the middle. */
+double median(double *values, int count);
+
 /* Prints a line of the table without comparison: VALUE, at most MOST (-1: no limit). */
 void print_value(const char *key, const char *name, double value, double most);
 
@@ -84,6 +87,16 @@ int hold(void);
 
 /* Returns when the process PID sleeps in a lock call, or has ended. */
 void until_asleep(pid_t pid);
+
+/* Seconds per waiter: to start and fall asleep, one after the other; and from the release until all
+ * have had the lock. */
+struct line_times {
+	double joined, served;
+};
+
+/* Starts the command of WORDS COUNT times, at most 5,000, while the lock is held; then releases it,
+ * and waits until all have ended. */
+struct line_times stand_in_line(const char *const *words, int count);
 
 /* handed_on: seconds per waiter from the release until all COUNT sleepers have had the lock.
  * drained: the same for COUNT tools that are started at once. */

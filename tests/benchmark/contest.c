@@ -36,6 +36,12 @@ static struct spread spread_of(double *values, int count)
 	return (struct spread){values[0], values[count / 2], values[count - 1]};
 }
 
+double median(double *values, int count)
+{
+	qsort(values, (size_t)count, sizeof *values, by_size);
+	return values[count / 2];
+}
+
 static double best_quarter(double *values, int count)
 {
 	qsort(values, (size_t)count, sizeof *values, by_size);

@@ -12,23 +12,31 @@
 
 enum { MOST_WAITERS = 5000 };
 
-double handed_on(const struct entrant *entrant, int count)
+struct line_times stand_in_line(const char *const *words, int count)
 {
 	static pid_t pids[MOST_WAITERS];
+	struct line_times times;
 	int fd = hold();
-	double began;
+	double began = now();
 
 	for (int i = 0; i < count; i++) {
-		pids[i] = start(entrant->words);
+		pids[i] = start(words);
 		if (pids[i] < 0)
 			exit(70);
 		until_asleep(pids[i]);
 	}
+	times.joined = (now() - began) / count;
 	began = now();
 	close(fd);
 	for (int i = 0; i < count; i++)
 		waitpid(pids[i], NULL, 0);
-	return (now() - began) / count;
+	times.served = (now() - began) / count;
+	return times;
+}
+
+double handed_on(const struct entrant *entrant, int count)
+{
+	return stand_in_line(entrant->words, count).served;
 }
 
 double drained(const struct entrant *entrant, int count)

@@ -92,19 +92,6 @@ static void crowd(pid_t *pids)
 	}
 }
 
-static int ascending(const void *one, const void *other)
-{
-	const double a = *(const double *)one, b = *(const double *)other;
-
-	return (a > b) - (a < b);
-}
-
-static double median(double *values, int count)
-{
-	qsort(values, (size_t)count, sizeof *values, ascending);
-	return values[count / 2];
-}
-
 static double shortest(const struct entrant *entrant)
 {
 	double least = one_run(entrant, 0), took;

@@ -3,9 +3,6 @@
 #include <config.h>
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "bench.h"
 
@@ -20,39 +17,14 @@ struct costs {
 	double processor[ROUNDS]; /* of both, its own and its command's */
 };
 
-static int by_size(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-	qsort(values, (size_t)count, sizeof *values, by_size);
-	return values[count / 2];
-}
-
 static void measure(const char *tool, int count, struct costs *costs, int round)
 {
-	static pid_t pids[3000];
 	const char *const words[] = {tool, LOCK, TRUE, NULL};
 	const double before = children_cpu();
-	const int fd = hold();
-	double began = now();
+	const struct line_times times = stand_in_line(words, count);
 
-	for (int i = 0; i < count; i++) {
-		pids[i] = start(words);
-		if (pids[i] < 0)
-			exit(70);
-		until_asleep(pids[i]);
-	}
-	costs->joined[round] = (now() - began) / count;
-	began = now();
-	close(fd);
-	for (int i = 0; i < count; i++)
-		waitpid(pids[i], NULL, 0);
-	costs->served[round] = (now() - began) / count;
+	costs->joined[round] = times.joined;
+	costs->served[round] = times.served;
 	costs->processor[round] = (children_cpu() - before) / count;
 }
 
