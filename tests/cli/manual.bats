@@ -212,9 +212,7 @@ row() {
 			;;
 		"-n -s, a writer waits")
 			hold_as reader -s l
-			queue_as writer -v l
-			eventually grep -q "waiting: held by" writer.err # it does not sleep while it looks for the holder
-			"$PROBE" blocked "${PID[writer]}"
+			settle_as writer l
 			for program in "$FLOCK" "$SEMLOCK"; do row "$ours" 1 "$program" -n -s l true; done
 			row "$theirs" 0 "$system" -n -s l true
 			let_go reader

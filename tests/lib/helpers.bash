@@ -294,6 +294,13 @@ queue_as() {
 	"$PROBE" blocked "${PID[$name]}"
 }
 
+# settle_as NAME ARGS...: the same, but returns when semlock, which looks for the holder after 50 ms, sleeps again.
+settle_as() {
+	queue_as "$1" -v "${@:2}"
+	eventually grep -q "waiting: held by" "$1.err"
+	"$PROBE" blocked "${PID[$1]}"
+}
+
 # hang_as NAME ARGS...: a waiter, the first in its queue, that hangs when its turn has come, until SIGCONT.  It does not
 # take the lock, and is not seen to be stopped: as one whose control group is frozen.
 hang_as() {

@@ -327,9 +327,7 @@ watched_waiter() {
 		# shellcheck disable=SC2086 # words
 		hold_lock $less l
 		# shellcheck disable=SC2086
-		queue_as writer -v ${less#* } l
-		eventually grep -q "waiting: held by" writer.err # it does not sleep while it looks for the holder
-		"$PROBE" blocked "${PID[writer]}"
+		settle_as writer ${less#* } l
 		# shellcheck disable=SC2086
 		expect_status 1 "$SEMLOCK" -n $less l true
 		# shellcheck disable=SC2086

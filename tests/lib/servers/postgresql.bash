@@ -88,6 +88,13 @@ pg_names() {
 	URL="postgresql://lock@$PG/nightly?dbname=postgres"
 }
 
+# pg_of_file STATE: the ports and the directory that the tests of a file share
+pg_of_file() {
+	read -ra PORTS <"$1"
+	PG_HOME=${PORTS[3]}
+	pg_names
+}
+
 # A test may have left anything: what cannot be mended is made anew.
 postgresql_of_file() {
 	local state=${BATS_FILE_TMPDIR-}/postgresql
@@ -97,9 +104,7 @@ postgresql_of_file() {
 		return
 	fi
 	if [ -e "$state" ]; then
-		read -ra PORTS <"$state"
-		PG_HOME=${PORTS[3]}
-		pg_names
+		pg_of_file "$state"
 		PG_SHARED=yes
 		if pg_as_new; then return; fi
 		postgresql_end_file
@@ -110,9 +115,7 @@ postgresql_of_file() {
 postgresql_end_file() {
 	local state=${BATS_FILE_TMPDIR-}/postgresql
 	[ -e "$state" ] || return 0
-	read -ra PORTS <"$state"
-	PG_HOME=${PORTS[3]}
-	pg_names # by its port sql_close finds the psql
+	pg_of_file "$state" # by its port sql_close finds the psql
 	rm "$state"
 	PG_SHARED=''
 	[ ! -e "$PG_HOME/one.pid" ] || read -r "PG_PID[one]" <"$PG_HOME/one.pid"
