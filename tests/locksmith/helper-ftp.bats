@@ -224,6 +224,15 @@ nothing_taken() {
 	[ -d "$ROOT/L/something" ]
 }
 
+@test "a server that names no login directory: 69, and nothing is made" {
+	server
+	fault no-home.always
+	smith a --no-wait "$URL/L"
+	expect_line a ERR
+	[[ $LINE == "ERR 69 "*"the server names no login directory"* ]] || complain "$LINE"
+	[ -z "$(ls "$ROOT")" ]
+}
+
 @test "an acquirer asleep before its sign meets the new holder, and steps back" {
 	server
 	# The second MKD, the token's, is to be stopped: the fault is set while the first is known to be under way.

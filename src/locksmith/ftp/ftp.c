@@ -26,15 +26,16 @@ static int set_paths(struct dirlock *lock)
 		path += 2;
 	else if (sftp || path[0] == '/')
 		home = "/";
+	if (home[0] == '\0')
+		return error_plain(&lock->remote.error, ERROR_UNAVAILABLE,
+		    "the server names no login directory");
 	path += strspn(path, "/");
 	snprintf(lock->path, sizeof lock->path, "%s%s%s", home,
 	    home[strlen(home) - 1] == '/' ? "" : "/", path);
 	snprintf(lock->parent, sizeof lock->parent, "%.*s", (int)sizeof lock->parent - 1,
 	    lock->path);
+	/* there is a slash after HOME, and none at the end of a URL's path */
 	slash = strrchr(lock->parent, '/');
-	if (slash == NULL || slash[1] == '\0')
-		return error_plain(&lock->remote.error, ERROR_UNAVAILABLE,
-		    "the server names no login directory");
 	lock->base = lock->path + (slash - lock->parent) + 1;
 	slash[slash == lock->parent ? 1 : 0] = '\0';
 	return 0;

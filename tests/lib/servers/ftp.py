@@ -17,6 +17,7 @@ A fault is a file, used up when it strikes, unless its name ends in ".always":
   521         refuse an existing directory with 521 instead of 550
   nostat      STAT with a path is unknown
   yes-MKD     MKD always says 257
+  no-home     PWD names no directory
   no-token    MKD of a token says 552: no room
   banner      a many-line greeting
 """
@@ -77,6 +78,8 @@ class Faulty:
         self.lost = fault("lose-" + cmd)
         if cmd == "STAT" and arg and fault("nostat"):
             self.respond("502 STAT takes no path here.")
+        elif cmd == "PWD" and fault("no-home"):
+            self.respond('257 "" is the current directory.')
         elif cmd == "MKD" and "/sl1." in arg and fault("no-token"):
             self.respond("552 Quota exceeded.")
         elif cmd == "MKD" and fault("yes-MKD"):
