@@ -245,7 +245,7 @@ row() {
 		"TERM to its group") tested run/group-kill ;;
 		"order of waiters") tested lock/order ;;
 		"-o, then KILL") tested run/close ;;
-		"deleted at the end") tested lock/deleted ;;
+		"rm LOCK at the end") tested lock/deleted ;;
 		"-w, SIGALRM blocked") tested lock/timeout ;;
 		"others' link in /tmp" | "stdin is closed") tested lock/hostile ;;
 		"a directory on NFS") tested methods/network-file-systems ;;
