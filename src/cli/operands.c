@@ -131,9 +131,9 @@ static void refuse_number_of_fd(const struct request *request, const char *word)
 		return;
 	if (request->hold || request->held)
 		die(EXIT_USAGE,
-		    "%s: %s: only the caller can hold a lock on its descriptor %s: name the file; "
-		    "a file of this name is ./%s",
-		    request->hold ? "--hold" : "--held", word, word, word);
+		    "%s: %s: only the caller can hold a lock on its descriptor %s: name its file; "
+		    "a file called %s is ./%s",
+		    request->hold ? "--hold" : "--held", word, word, word, word);
 	die(EXIT_USAGE,
 	    "%s is ambiguous: to lock descriptor %s: --fd=%s; a file of this name is ./%s", word,
 	    word, word, word);

@@ -317,8 +317,8 @@ static bool has_held(const struct keeper *keeper)
 static int judge_end(struct keeper *keeper, bool asked, int status)
 {
 	const bool told = hold_end_text(status) != NULL;
-	/* was the placeholder killed before it read why to end?  If the holder only waited, STATUS
-	 * does not show that */
+	/* was the placeholder killed before it read why to end?  (A STATUS after a mere wait never
+	 * says why.) */
 	const bool killed = keeper->verdict == EXIT_SUCCESS && !told && has_held(keeper);
 
 	if (!asked || status == EXIT_LOST || killed)

@@ -73,7 +73,7 @@ static int cannot_connect(const struct hold_id *id, struct error *error)
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "process %ld, which keeps it, does not answer: is it stopped?", (long)id->pid);
 	default:
-		return sandbox_error(error, "cannot ask for this hold", OUTSIDE);
+		return sandbox_error(error, "cannot reach this hold", OUTSIDE);
 	}
 }
 
@@ -133,7 +133,7 @@ int keeper_call(const struct request *request, const char *text, const char *wor
 	/* if the keeper has just ended, its answer may be there nevertheless */
 	if (keeper_say(call->connection, message) == 0 || errno == EPIPE || errno == ECONNRESET)
 		return 0;
-	sandbox_error(error, "cannot ask for this hold", OUTSIDE);
+	sandbox_error(error, "cannot reach this hold", OUTSIDE);
 	close(call->connection);
 	return -1;
 }
@@ -246,9 +246,9 @@ int release_hold(const struct request *request)
 
 enum { MOST_ANCESTORS = 64 };
 
-/* How long the search for an own hold may delay a wait.  Only a keeper of this user whose owner may
- * be an ancestor takes time.  On a busy machine, its answer may come late; without the answer, this
- * process could wait for itself. */
+/* How long the search for an own hold may delay a wait.  Only this user's
+ * keepers that may hold for us or an ancestor are asked.  On a busy machine, an answer may come
+ * late; without it, this process could wait for itself. */
 #define LONGEST_SEARCH (10 * SECOND)
 
 struct own_search {

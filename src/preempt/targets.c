@@ -58,8 +58,8 @@ static bool is_roots_alone(const struct lock *lock)
 }
 
 /* Returns the taker of HOLDER's kernel lock if it is alive and holds the lock, else 0.  The kernel
- * names no taker of an OFD lock: there, it is the semlock or flock(1) that runs the command.  Once
- * that command has ended, it is HOLDER's process, a semlock that holds on (--min-hold). */
+ * names no taker of an OFD lock: there, take the semlock or flock(1) that runs the command or, once
+ * the command has ended, HOLDER's process, if it is a semlock (--min-hold). */
 static pid_t living_taker(const struct owner *holder)
 {
 	pid_t taker = holder->taker;
@@ -98,8 +98,8 @@ const char *targets_unproven(const struct owner *holder, pid_t pid, const struct
 		return "belongs to another user and has the lock's descriptor, but did not take "
 		       "the lock itself";
 	if (process.real_user == 0 && !is_roots_alone(lock))
-		return "has the lock's descriptor, but did not take the lock itself, and other "
-		       "users can open the lock and may have passed it on";
+		return "did not take the lock itself, and may have its descriptor from another "
+		       "user, who can open the lock";
 	return NULL;
 }
 

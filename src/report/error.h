@@ -26,7 +26,7 @@ enum {
 	/* the lock file cannot be created: file system full or read-only, say */
 	EXIT_CANTCREATE = 73,
 	EXIT_LOST = 76,         /* the lock was lost while the command ran */
-	EXIT_NOTPERMITTED = 77, /* the holder belongs to another user, and may not be signalled */
+	EXIT_NOTPERMITTED = 77, /* the holder is another user's, or the server refuses us */
 	EXIT_RUNTIMEOUT = 124,  /* --run-timeout has ended the command */
 	EXIT_NOTRUN = 126,      /* the command exists and cannot be executed */
 	EXIT_NOTFOUND = 127     /* the command does not exist */

@@ -30,7 +30,7 @@ struct acquisition {
 	struct preemption *preemption; /* NULL: neither --replace nor --toggle */
 	enum nesting nesting;          /* what this process has inherited */
 	int fd;                        /* the inherited descriptor that holds the lock */
-	struct own_hold own;           /* the lock is held in the background for an ancestor */
+	struct own_hold own;           /* the lock's background hold for us or an ancestor */
 	bool said;                     /* a wait has begun: no more reports of an unusable queue */
 	struct error error;
 };
@@ -133,7 +133,7 @@ static enum run_locks held_by_us(const struct acquisition *acquisition, const st
 	if (wait_ends(request))
 		return busy(acquisition, lock, BUSY_INHERITED);
 	if (is_less)
-		why = "waiting for it in this mode would never end";
+		why = "waiting for more than that would never end";
 	else if (acquisition->nesting == NESTING_AGAIN)
 		why = "waiting for it would never end if another process queued before this one";
 	if (is_on_server(lock))

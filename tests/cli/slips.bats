@@ -50,8 +50,8 @@ NO_METHOD="unknown method"
 	slip 64 --detach --run-timeout 1 L -- --detach "requires --hold=PID" "--hold and --run-timeout"
 	slip 64 --keep-place -w 1 L -- --keep-place "requires" "--hold=PID --detach"
 	exec 8>open
-	slip 64 --hold=1 --detach 8 -- 8 "only the caller can hold a lock on its descriptor 8" "a file of this name is ./8"
-	slip 64 --held 8 -- 8 "only the caller can hold a lock on its descriptor 8" "a file of this name is ./8"
+	slip 64 --hold=1 --detach 8 -- 8 "only the caller can hold a lock on its descriptor 8" "a file called 8 is ./8"
+	slip 64 --held 8 -- 8 "only the caller can hold a lock on its descriptor 8" "a file called 8 is ./8"
 	exec 8>&-
 	slip 64 -timeout 5 L touch ran -- -t "$NO_OPTION" "did you mean --timeout?"
 	slip 64 -k L touch ran -- -k "$NO_OPTION" "did you mean --kill-after?"

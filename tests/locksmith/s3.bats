@@ -323,7 +323,7 @@ asked() {
 	printf '[default]\ncredential_process = exit 3\n' >config
 	refused 77 "credential_process failed (status 3)" "$SEMLOCK" "$URL" touch ran
 	printf '[default]\ncredential_process = echo {}\n' >config
-	refused 77 "there is none in what credential_process prints" "$SEMLOCK" "$URL" touch ran
+	refused 77 "credential_process printed none" "$SEMLOCK" "$URL" touch ran
 	printf '[default]\ncredential_process = yes\n' >config
 	refused 77 "credential_process: output too long" "$SEMLOCK" "$URL" touch ran
 	printf '[default]\ncredential_process = sleep 97531\n' >config

@@ -47,7 +47,7 @@ end_daemon() {
 		daemon_has "$place/every/l" $method as_nobody
 		for way in --replace --replace=KILL --toggle --toggle=KILL; do
 			refused 69 "cannot stop the holder: process ${PID[daemon]} (python3 " "$SEMLOCK" -m $method $way "$place/every/l" touch ran
-			[[ $err == *"did not take the lock itself, and other users can open the lock"* ]] || complain "$err"
+			[[ $err == *"did not take the lock itself, and may have its descriptor from another user"* ]] || complain "$err"
 			kill -0 "${PID[daemon]}"
 		done
 		[ ! -e ran ]

@@ -274,7 +274,7 @@ between() {
 	for method in flock ofd; do
 		expect_status 0 "$SEMLOCK" -m $method -j 4 --take=3 l "$SEMLOCK" -m $method --nested -j 4 --take=3 l echo inherited
 		expect_out inherited
-		refused 64 "waiting for it in this mode" "$SEMLOCK" -m $method -j 4 l "$SEMLOCK" -m $method --nested -j 4 --take=4 l touch ran
+		refused 64 "waiting for more than that" "$SEMLOCK" -m $method -j 4 l "$SEMLOCK" -m $method --nested -j 4 --take=4 l touch ran
 		expect_status 0 "$SEMLOCK" -m $method -j 4 l "$SEMLOCK" -m $method --nested -j 4 --take=3 l sh -c 'echo $SEMLOCK_SLOT'
 		expect_out 1,2,3
 		refused 64 "" "$SEMLOCK" -m $method -j 4 --take=4 l "$SEMLOCK" -m $method -j 4 l touch ran

@@ -225,7 +225,7 @@ helpers() {
 @test "a refused socket that is no sandbox's work is 71, as before" {
 	command -v strace >/dev/null || skip "no strace"
 	[ -z "${SANITIZED-}" ] || skip "LeakSanitizer cannot work under strace"
-	refused 71 "cannot ask for this hold" strace -qq -o trace -e trace=socket -e inject=socket:error=ENFILE \
+	refused 71 "cannot reach this hold" strace -qq -o trace -e trace=socket -e inject=socket:error=ENFILE \
 		"$SEMLOCK" --release=1-1-00000000 d
 }
 

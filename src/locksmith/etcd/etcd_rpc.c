@@ -157,8 +157,7 @@ static enum etcd_reply foreign_reply(struct etcd_rpc *rpc, int http)
 	char line[sizeof rpc->failed[0]];
 
 	snprintf(line, sizeof line,
-	    "HTTP %d without gRPC: this is no etcd, or a proxy before it passes no gRPC (HTTP/2) "
-	    "on",
+	    "HTTP %d without gRPC: no etcd, or a proxy that does not reach it by gRPC (HTTP/2)",
 	    http);
 	return etcd_failure(rpc, line, http == 429 || (http >= 502 && http <= 504));
 }

@@ -72,7 +72,7 @@ static void name_session(const struct pg_lock *lock, const char *what, char *int
 		snprintf(into, size, "NULL");
 }
 
-/* Return how many ms a query may wait for a lock that another session holds: the answer must come
+/* Return how many ms a query may wait for another session's database lock: the answer should come
  * before UNTIL. */
 static int64_t lock_timeout(int64_t until)
 {

@@ -184,8 +184,8 @@ enum look waiter_look(struct pg_lock *lock, struct turn *turn)
 	entered = place_step(lock);
 	if (entered == 0)
 		return wait_on(lock, turn);
-	/* The standby must confirm that we have entered, which may take long.  If it does, the
-	 * common part renews the lock before it says OK. */
+	/* A standby, if any, must confirm that we have entered.  If that takes long, the common
+	 * part renews the lock before it says OK. */
 	if (entered < 0 ||
 	    place_confirm(lock, waits ? lock->options->answer_by : session_answer_by(lock)) != 0)
 		return no_answer(lock, turn);

@@ -219,7 +219,7 @@ static int process_login(int64_t until, struct error *error)
 	    !json_member(text, "SecretAccessKey", found.secret, sizeof found.secret)) {
 		explicit_bzero(text, sizeof text);
 		return error_plain(error, ERROR_PERMISSION,
-		    "no login: there is none in what credential_process prints: %.200s", command);
+		    "no login: credential_process printed none: %.200s", command);
 	}
 	if (!json_member(text, "SessionToken", found.session, sizeof found.session))
 		found.session[0] = '\0';

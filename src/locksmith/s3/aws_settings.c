@@ -161,7 +161,6 @@ int aws_place_find(struct aws_place *place, struct error *error)
 		    place->region);
 	if (place->endpoint[0] != '\0' && !is_endpoint(place->endpoint))
 		return error_plain(error, ERROR_USAGE,
-		    "the endpoint must be http://HOST:PORT or https://HOST, not %s",
-		    place->endpoint);
+		    "the endpoint must be http[s]://HOST[:PORT], not %s", place->endpoint);
 	return 0;
 }

@@ -120,7 +120,7 @@ static int64_t next_token(const struct s3_lock *lock)
 	return lock->record.token >= date ? lock->record.token + 1 : date;
 }
 
-/* A request had no answer (S3_UNKNOWN), or a final one. */
+/* A request failed; if REPLY is S3_UNKNOWN, perhaps not for good. */
 static enum look no_answer(struct turn *turn, enum s3_reply reply, struct error *error)
 {
 	int64_t now = clock_boottime();

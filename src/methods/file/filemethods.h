@@ -77,8 +77,8 @@ struct object {
 	/* Does the name mean our object?  If not, errno is set: ENOENT if it means something
 	 * else. */
 	bool (*is_ours)(const struct lock *lock);
-	/* Free the lock's name, which means the object open as FD: remove the object, or rename it
-	 * back (rename).  Returns 0, or -1 with errno set. */
+	/* Free the lock's name, which means the object open as FD: remove the object; -m rename:
+	 * move it back.  Returns 0, or -1 with errno set. */
 	int (*remove)(struct lock *lock, int fd);
 	/* Give our lock a sign of life, by setting its times; never do so to another holder's
 	 * lock. */

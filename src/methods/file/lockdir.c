@@ -21,8 +21,8 @@
 #include "sys/waiting.h"
 #include "methods/file/filemethods.h"
 
-/* An object is removed at this age if its temporary name is of another host, boot or PID namespace,
- * because the PID in the name then means nothing here: on a local file system, and on others. */
+/* The ages, on a local file system and on others, at which an object is removed whose temporary
+ * name is of another host, boot or PID namespace: the PID in that name means nothing here. */
 #define SWEEP_AGE_LOCAL (60 * SECOND)
 #define SWEEP_AGE_SHARED (86400 * SECOND)
 
@@ -49,13 +49,11 @@ static int note_file_system(struct lock *lock, struct error *error)
 	if (file->object->type == S_IFDIR)
 		return error_plain(error, ERROR_UNAVAILABLE,
 		    "--stale: on a file system that other machines may use, a directory cannot be "
-		    "taken over "
-		    "safely: use -m excl or link");
+		    "taken over safely: use -m excl or link");
 	known = file_system_mount(lock->files.directory, &mount);
 	if (known && file_system_hides_locks(&mount, true))
 		return error_plain(error, ERROR_UNAVAILABLE,
-		    "--stale: as this file system is mounted (%s), other machines do not see the "
-		    "flock that "
+		    "--stale: the way %s is mounted hides from other machines the flock that "
 		    "guards a takeover",
 		    mount.point);
 	file->by_age = kind == FS_NFS && !(known && strcmp(mount.type, "nfs4") == 0);

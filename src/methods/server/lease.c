@@ -264,8 +264,8 @@ static void lease_stop_leftovers(struct lease *lease)
 		if (!reaped || now < lease->kill_at)
 			nanosleep(&between_looks, NULL);
 		reaped = pipe_holders_reap() || reaped;
-		/* While one of these processes lives, keep IN open: at the end of its input the
-		 * helper removes what keeps the next holder waiting. */
+		/* While one of these processes lives, keep the helper's input open: when it ends,
+		 * the helper releases the lock. */
 		left = reaped || left || !locksmith_let_go(lease->lock->server.helper);
 		now = clock_boottime();
 	}
