@@ -72,8 +72,8 @@ enum option_id option_of(int answer);
  * overwrite the text. */
 const char *option_name(enum option_id id);
 
-/* Is WORD, which begins with a dash, the whole name of one option, such as "-n", "--wait" or
- * "--wait=5"?  Not if it is abbreviated, or a bundle of letters. */
+/* Is WORD, which begins with a dash, one option: "-n", "--wait", "--wait=5", or one of flock(1)'s
+ * PREFIXES (options.def)?  Not if it is abbreviated otherwise, or a bundle of letters. */
 bool option_known(const char *word);
 
 #endif

@@ -29,7 +29,7 @@ struct request {
 	char **command; /* NULL: none */
 	bool close_fd, become;
 	bool hold; /* --hold: no command; hold until standard input ends ... */
-	/* ... or until this process ends (--hold=PID or NAME); 0: our parent */
+	/* ... or until this process ends (--hold=PID or NAME); 0: our parent; --detach: none */
 	pid_t owner;
 	bool detach;         /* --detach: hold in the background ... */
 	bool keep_place;     /* ... and, when WAIT is over, go on waiting there (--keep-place) */

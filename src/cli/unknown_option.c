@@ -49,7 +49,7 @@ static const char hints[][88] = {
     [HINT_SHELL] = "; the shell does that: semlock LOCK COMMAND &",
     [HINT_CHECK] = "; see semlock-check(1)",
     [HINT_FOREGROUND] = "; COMMAND already runs in the foreground",
-    [HINT_STATUS] = "; semlock's exit status is always COMMAND's",
+    [HINT_STATUS] = "; COMMAND's exit status is always passed on",
     [HINT_HOLD] = "; over several calls: --hold=PID --detach LOCK, which PID's end releases",
     [HINT_NAME] = "; did you mean --name?",
     [HINT_LOCK] = "; LOCK is no option: semlock LOCK COMMAND",
@@ -72,7 +72,7 @@ static const char hints[][88] = {
     [HINT_STATUS_OF_BUSY] = "; did you mean --conflict-exit-code, or -E?",
     [HINT_SHARED] = "; did you mean --shared?",
     [HINT_EXCLUSIVE] = "; did you mean --exclusive?",
-    [HINT_SERVER] = "; the URL or the environment says that: see semlock-servers(7)",
+    [HINT_SERVER] = "; the URL or the environment gives it: see semlock-servers(7)",
 };
 
 static const struct {

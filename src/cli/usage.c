@@ -69,8 +69,8 @@ void usage_help(void)
 	bool of_files = false;
 	char names[400];
 
-	/* The shells' completions parse the rest of this output: the options, SIG:, METHOD:, and
-	 * the schemes. */
+	/* The shells' completions parse this output: the options, SIG:, METHOD:, and the
+	 * schemes. */
 	fputs(synopsis, stdout);
 	print_options();
 	value_signal_names(names, sizeof names, " ");

@@ -39,7 +39,7 @@ long value_number(const char *option, const char *text, const char *what, long l
 
 /* --release, --resume: the ID in TEXT.  TEXT is the ID itself, the line that --detach has printed
  * ("OK id=ID slot=0", "WAITING id=ID"), or what `read -r ok id` leaves of that ("id=ID slot=0").
- * The ID is not checked: any other text is returned unchanged. */
+ * The ID is not checked: any other text is returned up to its first blank. */
 const char *value_hold(const char *text);
 
 /* --mode: octal, up to 0777. */

@@ -131,7 +131,7 @@ static int listen_for_calls(struct keeper *keeper, struct error *error)
 		    "outside of the sandbox");
 	snprintf(text, sizeof text, KEEPER_ID " %s", keeper->id);
 	if (keeper_say(keeper->front, text) != 0)
-		return error_set(error, ERROR_SYSTEM, "cannot tell the call its hold's ID");
+		return error_set(error, ERROR_SYSTEM, "cannot send the call its hold's ID");
 	return 0;
 }
 

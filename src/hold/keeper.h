@@ -27,9 +27,9 @@
  *	a waiter    OWNER method lock --->      0 and the owner's PID, if the whole lock is held
  *	a keeper    FORGET pid --->             another hold of the owner PID has ended
  *
- * "N text" is the answer, and the last message of each conversation: an exit status and the reason,
- * or 0 and perhaps a note.  LOCK is a name from hold_lock_name().  Before it exits, a keeper
- * answers all calls that have connected, even if it has not read their question. */
+ * The last message of a conversation is the answer, "N text": an exit status and the reason, or 0
+ * and perhaps a note; to --resume it may be OK.  LOCK is a name from hold_lock_name().  Before it
+ * exits, a keeper answers all calls that have connected, even if it has not read their question. */
 #ifndef SEMLOCK_HOLD_KEEPER_H
 #define SEMLOCK_HOLD_KEEPER_H
 

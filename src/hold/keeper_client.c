@@ -56,7 +56,7 @@ static int nobody_answers(const struct hold_id *id, struct error *error)
 	    keeper.user != geteuid())
 		return error_plain(error, ERROR_PERMISSION, "this hold belongs to user %lu",
 		    (unsigned long)keeper.user);
-	/* A keeper outside of both namespaces is as invisible as one that has ended. */
+	/* A keeper in another network and PID namespace is as invisible as one that has ended. */
 	if (!process_sees_all())
 		return error_plain(error, ERROR_LOST,
 		    "no such hold (already released or ended, or begun outside of this container)");
@@ -188,8 +188,7 @@ int keeper_answer(char *answer, char **text, struct error *error)
 		error_plain(error, (enum kind)status, "%s", *text);
 		return (int)status;
 	default:
-		error_plain(error, ERROR_UNAVAILABLE, "its keeper ends with %ld: %s", status,
-		    *text);
+		error_plain(error, ERROR_UNAVAILABLE, "its keeper answers %ld: %s", status, *text);
 		return EXIT_UNAVAILABLE;
 	}
 }

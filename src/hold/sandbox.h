@@ -2,8 +2,9 @@
 /* hold/sandbox.h - errors of system calls that fail only because a sandbox forbids them.
  *
  * In the foreground, semlock's own processes make no such call: read(2) and write(2), on pipes and
- * socketpair(2), are enough (start, subreaper, hold).  A hold in the background has a socket with a
- * name, to which unrelated processes connect.  Sandboxes forbid that along with the network. */
+ * socketpair(2), are enough (start, subreaper, hold); a lock on a server also needs sendmsg(2).  A
+ * hold in the background has a socket with a name, to which unrelated processes connect.  Sandboxes
+ * forbid that along with the network. */
 #ifndef SEMLOCK_HOLD_SANDBOX_H
 #define SEMLOCK_HOLD_SANDBOX_H
 

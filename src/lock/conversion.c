@@ -16,9 +16,9 @@ enum outcome conversion_again(struct lock *lock, struct error *error)
 	return BUSY;
 }
 
-/* Does the descriptor keep its old lock until it gets LOCK?  It does with a record lock, which
- * changes its mode in one call: until then, the waiters before us would wait for us.  With
- * --replace it must not: --replace ends the holders of the lock, and we would be one of them. */
+/* Does the descriptor keep its old lock until it gets LOCK?  A record lock it keeps: one call
+ * changes its mode.  In the queue, the waiters before us would wait for that lock, and we for them.
+ * Not with --replace, which ends the holders of the lock: we would be one of them. */
 static bool converts_in_place(const struct lock *lock, const struct held *held,
     const struct wait_options *wait)
 {

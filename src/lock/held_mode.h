@@ -9,7 +9,7 @@
 enum held_mode { HELD_NONE, HELD_SHARED, HELD_EXCLUSIVE };
 
 struct held {
-	/* the mode of its lock of LOCK's kind; a lock that is exclusive for only a part of LOCK's
+	/* the mode of its first lock of LOCK's kind; an exclusive one that does not cover LOCK's
 	 * range counts as shared */
 	enum held_mode mode;
 	/* the descriptor also carries a lock of another kind, or of other bytes than LOCK's */

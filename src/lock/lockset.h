@@ -3,8 +3,8 @@
  *
  * Processes that all take their locks in one order cannot deadlock.  The order is by the files'
  * devices and inodes, not that of the command line: while we wait for a lock, we hold only locks
- * that come before it.  A file with two names is one lock, in the stronger mode: the lock on its
- * first name covers the second (place.covered). */
+ * that come before it.  A file with two names is one lock, in the stronger mode: the lock that asks
+ * for that mode covers the other (place.covered). */
 #ifndef SEMLOCK_LOCK_LOCKSET_H
 #define SEMLOCK_LOCK_LOCKSET_H
 

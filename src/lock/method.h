@@ -76,7 +76,7 @@ struct method {
 	int (*guard)(const struct guard *guard, struct error *error);
 	void (*unguard)(void);
 
-	/* The rest is for lock/taking.c, and not for ON_SERVER. */
+	/* The rest is not for ON_SERVER. */
 
 	/* Open what LOCK is taken on, and note its identity.  Creates a kernel lock's file; nothing
 	 * else is created or taken. */

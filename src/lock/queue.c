@@ -450,9 +450,10 @@ bool queue_follow(struct queue *queue, const struct lock *lock)
 }
 
 /* Step Q2 of tests/models: sleep on the nearest earlier ticket of a process that is not stopped.
- * The clock alone decides when to look again whether that process is stopped, and whether the lock
- * is deserted.  So a hostile process that moves its ticket cannot make a waiter miss that look, nor
- * keep the waiter busy, nor make it give the lock back again and again. */
+ * At QUEUE->look_at, look again whether that process is stopped, and whether the lock is deserted.
+ * Other processes can only make that time earlier (look_soon()).  So a hostile one that moves its
+ * ticket cannot make a waiter miss the look, nor keep the waiter busy, nor make it give the lock
+ * back again and again. */
 enum turn queue_await(struct queue *queue, const struct lock *lock, const struct deadline *deadline)
 {
 	static const struct timespec between_searches = {0, MILLISECOND};

@@ -190,8 +190,8 @@ static bool find_path(struct open_locks *all, pid_t pid, char path[PATH_MAX],
 	return true;
 }
 
-/* Does descriptor FD of process PID carry a lock?  A posix lock may be any program's, and does not
- * count. */
+/* Does descriptor FD of process PID carry a lock?  A posix lock does not count: any program may
+ * have one on its data. */
 static bool is_locked(pid_t pid, const char *fd)
 {
 	char path[64], text[8192], *rest = text, *line;

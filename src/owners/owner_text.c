@@ -135,7 +135,7 @@ static const struct {
     [DOUBT_FLOCK] = {"(ended; another has its flock)", "process ",
 	" has ended, but another process holds a flock on the lock"},
     [DOUBT_OWNER] = {"(cannot be seen)", "the lock names process ",
-	", and another user can have written that"},
+	", and another user may have written that"},
     [DOUBT_NUMBER] = {"(cannot be seen)", "the lock names process ",
 	", and nothing proves that it is still the same"},
 };
@@ -177,7 +177,7 @@ static void record_text(const struct owner *holder, char *text, size_t size)
 		return;
 	}
 	doubt_text(holder, doubt, sizeof doubt);
-	snprintf(text, size, "held, or left behind: %s; last sign of life %s (--stale goes by it)",
+	snprintf(text, size, "held, or left behind: %s; last sign of life %s (--stale uses it)",
 	    doubt, touched);
 }
 

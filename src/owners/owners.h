@@ -45,7 +45,7 @@ struct member {
 	int fd; /* -1: not known */
 };
 
-/* Why a record does not prove who holds its lock. */
+/* Why it is not proven which process holds a lock. */
 enum doubt {
 	DOUBT_NONE,
 	DOUBT_HOST,      /* the holder is on another host */
@@ -107,7 +107,7 @@ bool owners_held(const struct owners *found);
 /* Does OWNER hold its lock through process PID? */
 bool owner_has(const struct owner *owner, pid_t pid);
 
-/* Does OWNER's lock keep LOCK from being taken? */
+/* LOCK is busy: does OWNER's lock keep it from being taken? */
 bool owner_conflicts(const struct owner *owner, const struct lock *lock);
 
 /* The kinds of kernel lock that conflict with LOCK's method. */
@@ -198,8 +198,8 @@ void search_terms_forget(struct search_terms *terms);
  * -1 with ERROR filled: the file cannot be reached, or /proc cannot be read.
  *
  * With TERMS->known: first look only into these processes.  If one of them still holds the lock,
- * and excludes all other holders, FOUND has that holder alone, without waiters, and the look is
- * over.
+ * and excludes all other holders, the look is over: FOUND has that holder alone, and only those
+ * waiters that have a ticket.
  *
  * If TERMS->walk is made in pieces, also returns 1 after a piece, with FOUND empty: the next call
  * continues. */
@@ -207,9 +207,9 @@ int owners_look(struct owners *found, const struct lock *lock, struct search_ter
     struct error *error);
 
 /* The same for the lock that SPEC names, which is not open; a server is asked.  With THIS_METHOD,
- * only a lock of SPEC->method counts.  Without it, a lock of any method counts, and if the lock has
- * a record, SPEC->method becomes the method that the record names.  For a URL, SPEC->method becomes
- * the server's. */
+ * only locks that conflict with SPEC->method's count.  Without it, a lock of any method counts, and
+ * if the lock has a record, SPEC->method becomes the method that made it.  For a URL, SPEC->method
+ * becomes the server's. */
 int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method,
     struct search_terms *terms, struct error *error);
 
@@ -290,7 +290,7 @@ pid_t owner_caller_of_hold(const struct owner *holder);
 void owners_name_callers(struct owners *found, pid_t asker);
 
 /* Fill FOUND with the owners of LOCK that owner_text() will name.  Of the holders, FOUND has only
- * those that keep LOCK from being taken.  Returns false if they cannot be found; otherwise call
+ * those that hold some of LOCK's bytes.  Returns false if they cannot be found; otherwise call
  * owners_forget() afterwards. */
 bool owners_for_text(struct owners *found, const struct lock *lock, struct search_terms *terms);
 
@@ -299,8 +299,8 @@ bool owners_for_text(struct owners *found, const struct lock *lock, struct searc
 enum nesting {
 	NESTING_NONE,   /* this process has inherited nothing that locks LOCK's file */
 	NESTING_BESIDE, /* the inherited lock and the requested one do not conflict: other bytes of
-	                 * the file, some bytes that both share, or another kind of lock */
-	NESTING_SHARED, /* both are shared, and on the same bytes */
+	                 * the file, some bytes if both are shared, or another kind of lock */
+	NESTING_SHARED, /* both are shared, and the inherited one has all the requested bytes */
 	NESTING_AGAIN,  /* the inherited lock is enough, but another like it may be taken: a slot
 	                 * beside a slot; on a server, a second shared lock, although a waiter may
 	                 * queue between the two */
@@ -318,7 +318,7 @@ enum nesting nesting_inherited(const struct lock *lock, int *fd);
 /* ---- open_locks.c: the locks that processes on this machine have open ---- */
 
 struct open_lock {
-	/* a path with its directory, or a URL; if no path leads to the file from here, one in
+	/* an absolute path, or a URL; if no path leads to the file from here, one in
 	 * /proc/PID/root or /proc/PID/fd */
 	char *name;
 	struct identity file; /* zero: on a server */
@@ -364,7 +364,7 @@ struct open_locks {
  * The processes of each user but root and this one are looked into for a limited time only. */
 void open_locks_find(struct open_locks *all);
 
-/* Fill FOUND with the owners of lock I of ALL.  METHOD applies unless the lock's record names
+/* Fill FOUND with the owners of lock I of ALL.  METHOD applies unless the lock's record shows
  * another.  For a lock on a server, list only the owners that this machine knows.  TERMS->walk is
  * not NULL.  Returns false, with FOUND empty, if the lock is left out (LEFT_OUT), cannot be
  * examined or is the same as an earlier one.  Whatever this returns, call open_locks_looked() when

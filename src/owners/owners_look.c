@@ -123,7 +123,7 @@ static void add_outside(struct owners *found, const struct method *method)
 	found->holders++;
 }
 
-/* Without -m, kernel locks of all kinds count, unless the lock's record names its method. */
+/* Without -m, kernel locks of all kinds count, unless a record shows which method made the lock. */
 int owners_look_by_name(struct owners *found, struct lock_spec *spec, bool this_method,
     struct search_terms *terms, struct error *error)
 {

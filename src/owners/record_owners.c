@@ -21,9 +21,9 @@ struct probe {
 };
 
 /* Is OBJECT owned by root, PID's real user, or the real user of PID's parent (sudo, for instance)?
- * If not, OBJECT proves nothing about PID, because any user can name any process: neither that PID
- * may be signalled, nor that a command runs under its lock.  (The real user counts because a daemon
- * may switch its effective user for a moment.)  Also true once PID has ended. */
+ * If not, OBJECT proves neither that PID may be signalled nor that PID runs under the lock, because
+ * any user can name any process.  (The real user counts because a daemon may switch its effective
+ * user for a moment.)  Also true once PID has ended. */
 static bool owner_trusted(const struct stat *object, pid_t pid)
 {
 	struct process process, parent;

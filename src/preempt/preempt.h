@@ -22,9 +22,9 @@ struct preemption *preempt_begin(const struct request *request, const struct dea
  * Returns:
  *
  * AGAIN: LOCK may be free now: try it, then call this again.  While you try, sleep for *NAP ns at
- * most in the kernel's queue for LOCK, so that LOCK is not left free during the next look.  If *NAP
- * is 0, try without sleeping: either only a piece of a look has been made, and the next call
- * continues it; or the kernel has no queue for LOCK, and this call has slept.
+ * most in the kernel's queue for LOCK, so that LOCK is taken as soon as it is released.  If *NAP is
+ * 0, try without sleeping: either only a piece of a look has been made, and the next call continues
+ * it; or the kernel has no queue for LOCK, and this call has slept.
  *
  * BUSY: the time was up before a holder was signalled (after that there is no limit).  LOCK->busy
  * says why.

@@ -2,12 +2,13 @@
 /* report/status_fd.h - --status-fd: events for programs, one line each.
  *
  *	acquired waited=S   semlock holds the lock, after S seconds
- *	busy                the lock is held, and waiting was not asked for
+ *	busy                the lock is held, and semlock does not wait for it (-n, for instance)
  *	timeout             the lock was still held when the wait's time was up
+ *	superseded          a later waiter with --supersede has come
  *	stopped PID         --replace or --toggle has signalled process PID; one line for each
  *	nested              the lock is inherited, and the command runs under it (--nested)
  *	not-run ERRNO       the command could not be started, ENOENT for instance
- *	run-timeout         --run-timeout has ended the command; exit or signal follows
+ *	run-timeout         --run-timeout has signalled the command; exit or signal follows
  *	exit N held=S       the command has ended with status N; the lock was held for S seconds
  *	signal N held=S     signal N has ended the command
  *	lost                the lock was lost while the command ran; follows an exit or signal line

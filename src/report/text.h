@@ -78,7 +78,7 @@ struct similar {
 };
 
 /* Compare the typed word with CANDIDATE.  An edit inserts, removes or replaces a letter, or swaps
- * two letters.  CANDIDATE is near if it is one edit away, or at most one edit for every three
+ * two neighbours.  CANDIDATE is near if it is one edit away, or at most one edit for every three
  * letters of the typed word. */
 void similar_try(struct similar *similar, const char *candidate);
 

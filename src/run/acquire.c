@@ -106,8 +106,8 @@ static enum run_locks held_for_us(const struct acquisition *acquisition, const s
 	struct error error;
 
 	error_plain(&error, ERROR_USAGE,
-	    "held by your own process %ld (%s): this call would wait for the one that says "
-	    "semlock --release=%s; to wait for that from another call, use -w",
+	    "held for your own process %ld (%s), which cannot run semlock --release=%s while "
+	    "this call waits; if another process will run it, use -w",
 	    (long)own->owner, own->id, own->id);
 	return failed(acquisition, lock, &error);
 }
@@ -259,7 +259,7 @@ static void show_wait(struct acquisition *acquisition, const struct lock *lock)
 		observer_start(&acquisition->show, lock);
 }
 
-/* The wait for LOCK begins, unless an inherited lock would make it last forever. */
+/* The wait for LOCK begins, unless an inherited lock or our own hold would make it last forever. */
 static enum when_busy wait_or_not(struct acquisition *acquisition, const struct lock *lock)
 {
 	heed_signals();

@@ -275,8 +275,7 @@ static int hear_keeper(struct waiting *wait)
 		return is_resumed(front) ? obey_other(wait, message) : front_obey(wait, message);
 	observer_end();
 	if (errno == EMSGSIZE) {
-		complain("%s: what holds it has said more than was expected",
-		    front->request->label);
+		complain("%s: the process that keeps it sent too much text", front->request->label);
 		return give_up(front);
 	}
 	complain("%s: the process that waits for it has been killed", front->request->label);

@@ -217,7 +217,7 @@ static void take_back(int fd, ssize_t used)
 		return;
 	CRASH_POINT("log.half");
 	if (ftruncate(fd, end - used) != 0)
-		complain("--log: the half of a line stays in it: %s", strerror(errno));
+		complain("--log: part of a line stays in it: %s", strerror(errno));
 }
 
 void log_write(struct run_log *log, const struct request *request,

@@ -15,7 +15,7 @@ struct run_log {
 	/* its name, absolute for a hold in the background, which changes the directory; NULL:
 	 * unknown */
 	const char *name;
-	size_t place; /* its place among the waiters when its wait began; 0: no wait */
+	size_t place; /* its place when its wait began; 0: no wait, or unknown */
 };
 
 /* Open the log that REQUEST names, creating it if needed.  If that fails, a message is printed and

@@ -36,8 +36,8 @@ struct run_outcome {
 /* The name of LOCK in messages; the next call may overwrite it. */
 const char *messages_label(const struct request *request, const struct lock *lock);
 
-/* LOCK is busy for REASON: fill OUTCOME and write the event.  On a terminal, or with --verbose, but
- * never with -q, also print the reason and the holder. */
+/* LOCK is busy for REASON: fill OUTCOME and, unless REASON is BUSY_TOGGLED, write the event.  On a
+ * terminal, or with --verbose, but never with -q, also print the reason and the holder. */
 void outcome_busy(struct run_outcome *outcome, const struct request *request,
     const struct lock *lock, enum busy_reason reason);
 

@@ -139,7 +139,7 @@ static void pass_on_pids(pid_t semlock)
 
 /* ---- its process ---- */
 
-/* What semlock changes before the fork, and the command must get back. */
+/* What the child must know: the command's signal mask, and its parent. */
 struct inheritance {
 	sigset_t mask;
 	pid_t parent;
@@ -251,8 +251,8 @@ static int exec_in_child(const struct command *command, const struct inheritance
  * semlock dies first, or cancels the start, the process reads an end of file. */
 
 /* In the child: wait until semlock lets the child run.  BEFORE: semlock's mask; *MASK becomes the
- * command's.  Call wakeup_off() first: the command gets the signals as semlock found them, not as
- * the timer changed them.  Returns 0, or the errno of a failed wait. */
+ * command's.  Calls wakeup_off() first, so that the command gets the signals as semlock found them,
+ * not as the timer changed them.  Returns 0, or the errno of a failed wait. */
 static int await_release(const struct command *command, const sigset_t *before, sigset_t *mask)
 {
 	ssize_t got;

@@ -67,9 +67,9 @@ struct result {
 	bool received; /* semlock itself received the signal that ended the command */
 };
 
-/* Set SEMLOCK_LOCK (to LABEL, as typed), _METHOD, _MODE, _SLOT and _TOKEN for LOCK, the first one
- * named; for a lock on a server, remove SEMLOCK_PASSWORD.  Changes this process's environ.  Returns
- * 0, or -1 with ERROR filled when there is no memory. */
+/* Set SEMLOCK_LOCK (to LABEL, as typed), _METHOD, _MODE, _SLOT and _TOKEN for LOCK, through which
+ * the first one named is held; for a lock on a server, remove SEMLOCK_PASSWORD.  Changes this
+ * process's environ.  Returns 0, or -1 with ERROR filled when there is no memory. */
 int environment_set(const struct lock *lock, const char *label, struct error *error);
 
 /* Does environ have LISTEN_PID or WATCHDOG_PID?  They may name semlock, and the command gets its

@@ -251,8 +251,7 @@ bool subreaper_answers(const struct subreaper *subreaper, const siginfo_t *info)
 	return true;
 }
 
-/* All descendants except those to spare.  COMMAND (0: none) is not reaped: it is a zombie, or its
- * caller waits for it. */
+/* All descendants except those to spare.  COMMAND (0: none) is left for command_reap(). */
 static struct pipe_holders descendants(const struct subreaper *subreaper, pid_t command)
 {
 	return (struct pipe_holders){.pipe = -1,

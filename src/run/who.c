@@ -287,7 +287,7 @@ static const char *state_of(const char *label, const struct owners *found)
 {
 	if (found->holders == 0)
 		/* no holder of a server's lock is known here: another machine holds it */
-		return server_method(label) != NULL ? "asked for here" : "free";
+		return server_method(label) != NULL ? "its holder is not known here" : "free";
 	switch (found->list[0].verdict) {
 	case ALIVE:
 		if (found->list[0].doubt == DOUBT_MACHINE)
@@ -298,7 +298,7 @@ static const char *state_of(const char *label, const struct owners *found)
 	case DEAD:
 		return "left behind, and free to take";
 	case UNKNOWN:
-		return "unknown: the holder cannot be checked from this host";
+		return "unknown: the holder cannot be checked";
 	}
 	return "held";
 }

@@ -218,9 +218,9 @@ bool open_fds_see(pid_t pid, void *context)
 	return open_fds->seen < SEEN_CUT;
 }
 
-/* Return for how many ns a walk that TOOK so long may be reused: four times as long.  So repeated
- * searches spend a fifth of their time walking, and soon see what a walk missed.  A walk in pieces
- * does not expire: its caller drops it. */
+/* Return for how many ns a walk that took TOOK ns may be reused: four times TOOK, but at least 40
+ * ms.  So repeated searches spend at most a fifth of their time walking, and soon see what a walk
+ * missed.  A walk in pieces does not expire: its caller drops it. */
 static int64_t lasts(const struct fd_walk *walk, int64_t took)
 {
 	enum { LASTS = 4 }; /* how many times as long as it took */

@@ -50,7 +50,7 @@ bool procfs_lock_line(const char *line, struct procfs_lock *lock);
 bool procfs_same_lock(const struct procfs_lock *earlier, const struct procfs_lock *later);
 
 /* Fill FILE for NAME in DIRECTORY, without waiting for a network file system whose server does not
- * answer.  FLAGS: 0, or AT_SYMLINK_NOFOLLOW.  Returns false if it does not exist. */
+ * answer.  FLAGS: 0, AT_SYMLINK_NOFOLLOW or AT_EMPTY_PATH.  Returns false if it does not exist. */
 bool open_fds_identify(int directory, const char *name, int flags, struct identity *file);
 
 /* A descriptor for one of the files that are searched for, and one lock that it carries.  A

@@ -202,8 +202,8 @@ static bool is_started_by(const char *tid)
 	return false;
 }
 
-/* The parent's thread that this process is a child of: it has started this process, or taken it
- * over from such a thread.  0: unknown, or the parent has only one thread. */
+/* The parent's thread that this process is a child of: the one that started it or, if that has
+ * ended, the one that took it over.  0: unknown, or the parent has only one thread. */
 static pid_t thread_of_parent(void)
 {
 	char path[40];

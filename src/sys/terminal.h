@@ -27,7 +27,7 @@ size_t terminal_columns(int fd);
 bool terminal_shows_group(pid_t group);
 
 /* If process group FROM is in the foreground of the controlling terminal, put TO there.  The caller
- * must have SIGTTOU blocked.  Returns true if TO is in the foreground now. */
+ * must have SIGTTOU blocked.  Returns whether it was done. */
 bool terminal_pass(pid_t from, pid_t to);
 
 #endif

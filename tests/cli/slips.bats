@@ -81,7 +81,7 @@ NO_METHOD="unknown method"
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/helpers
 	slip 69 ecd://h/x touch ran -- ecd://h/x "available: etcd ftp postgresql" "did you mean etcd://?"
 	slip 69 --who fpt://h/x -- fpt://h/x "cannot start semlock-locksmith-fpt" "did you mean ftp://?"
-	slip 69 gopher://h/x touch ran -- gopher://h/x "available: etcd ftp postgresql" "A file of this name is ./NAME"
+	slip 69 gopher://h/x touch ran -- gopher://h/x "available: etcd ftp postgresql" "For a file, write ./NAME"
 	[ "$count" -ge 49 ] || complain "only $count"
 }
 
@@ -145,7 +145,7 @@ other_words() {
 	other_words exit-code "did you mean --conflict-exit-code, or -E?"
 	other_words background daemon fork "the shell does that: semlock LOCK COMMAND &"
 	other_words expire lease "did you mean --ttl?"
-	other_words endpoints endpoint-url region "the URL or the environment says that"
+	other_words endpoints endpoint-url region "the URL or the environment gives it"
 	slip 64 --unlock=ID L -- --unlock=ID "takes no argument" "did you mean --release=ID?"
 	slip 64 -N 2 L touch ran -- -N "$NO_OPTION" "-j, the number of slots"
 	slip 64 -S 3 L touch ran -- -S "$NO_OPTION" "-j, the number of slots"

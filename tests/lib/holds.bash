@@ -108,7 +108,7 @@ ends_with_its_processes() {
 		eventually nothing_left || return
 	done
 	capture bash -c '"$0" --hold=$$ --detach "$1" >said; "$0" "$1" touch ran' "$SEMLOCK" "$lock"
-	[[ $status:$err == "64:"*"held by your own process "* ]] || complain "$status: $err"
+	[[ $status:$err == "64:"*"held for your own process "* ]] || complain "$status: $err"
 }
 
 # holds_on_a_server URL: all of it, with a lease

@@ -505,7 +505,7 @@ told() {
 	done
 	for mode in "-s -x" "-s -j2" "-j2 -x" "-j2 -s"; do
 		# shellcheck disable=SC2086 # perhaps none
-		refused 64 "in this mode" "$SEMLOCK" ${mode% *} "$URL" "$SEMLOCK" --nested ${mode#* } "$URL" touch ran
+		refused 64 "for more than that" "$SEMLOCK" ${mode% *} "$URL" "$SEMLOCK" --nested ${mode#* } "$URL" touch ran
 	done
 	[ ! -e ran ]
 	hold_as holder --nested "$URL"

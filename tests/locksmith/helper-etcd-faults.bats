@@ -413,7 +413,7 @@ no_etcd() {
 	cc -shared -fPIC -o "$DIR/no_http2.so" "$DIR/no_http2.c" || skip "no compiler here"
 	LD_PRELOAD=$DIR/no_http2.so run_smith --no-wait etcd://127.0.0.1:1/L
 	[[ $output == "ERR "* ]] || skip "no LD_PRELOAD with this build"
-	[ "$output" = "ERR 69 this libcurl has no HTTP/2, in which etcd's gRPC comes" ]
+	[ "$output" = "ERR 69 this libcurl has no HTTP/2, which etcd's gRPC needs" ]
 }
 
 @test "a server that takes long to accept a connection is reached in the end" {

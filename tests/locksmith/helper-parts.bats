@@ -48,7 +48,7 @@ says() {
 		says "the URL has no path: it must end in the lock's name" "etcd://host$path"
 	done
 	for path in %zz % %4 a%00b a%0ab a%7f "$(printf '%0512d' 0)"; do
-		says "the path in the URL is too long or no text" "ftp://host/$path"
+		says "the path in the URL is invalid or too long" "ftp://host/$path"
 	done
 	for path in 'a?b=c' 'a#b' a%23b 'a*' 'a[1]' 'a{b}' 'a\b' 'a"b' a%2a; do
 		says "the lock's name must not contain any of * ? # [ ] { } \" \\" "etcd://host/$path"

@@ -141,7 +141,7 @@ woken() {
 	SEMLOCK_USER=lock expect_status 0 "$SEMLOCK" "$URL" true
 	unset SEMLOCK_PASSWORD
 	refused 77 "the user lock has no password" "$SEMLOCK" "${URL/127/lock@127}" touch never
-	refused 64 "a password is for REDISCLI_AUTH" "$SEMLOCK" "${URL/127/lock:Sesame4711@127}" touch never
+	refused 64 "set a password in REDISCLI_AUTH" "$SEMLOCK" "${URL/127/lock:Sesame4711@127}" touch never
 	[ ! -e never ]
 }
 
@@ -151,7 +151,7 @@ woken() {
 	rm -r data && mkdir data
 	on_a_port redis_on
 	URL=rediss://127.0.0.1:$PORT/nightly
-	refused 69 "SEMLOCK_CACERT names its authority" "$SEMLOCK" "$URL" touch ran
+	refused 69 "name its authority: SEMLOCK_CACERT" "$SEMLOCK" "$URL" touch ran
 	export SEMLOCK_CACERT=$DIR/ca.pem
 	expect_status 7 "$SEMLOCK" "$URL" sh -c 'exit 7'
 	hold_lock "$URL"

@@ -466,7 +466,7 @@ asked() {
 	server_kill
 	s3_server --cert="$DIR/server.pem"
 	export AWS_ENDPOINT_URL_S3=https://127.0.0.1:$PORT
-	refused 69 "SEMLOCK_CACERT names its authority" "$SEMLOCK" "$URL" touch ran
+	refused 69 "name its authority: SEMLOCK_CACERT" "$SEMLOCK" "$URL" touch ran
 	SEMLOCK_CACERT=$DIR/ca.pem expect_status 0 "$SEMLOCK" "$URL" true
 	AWS_CA_BUNDLE=$DIR/ca.pem expect_status 0 "$SEMLOCK" "$URL" true
 	[ ! -e ran ]

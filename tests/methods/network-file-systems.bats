@@ -122,7 +122,7 @@ on_nfs() {
 	export SEMLOCK_CRASH=file_system.nfs:fail=1
 	for method in excl link symlink; do
 		for options in nfs:local_lock=all nfs:local_lock=flock cifs:nobrl; do
-			refused 69 "other machines do not see" mounted_as "${options%:*}" "rw,${options#*:}" \
+			refused 69 "hides from other machines the flock" mounted_as "${options%:*}" "rw,${options#*:}" \
 				"$CRASHABLE_SEMLOCK" -m $method --stale 5 on/l touch ran
 		done
 		expect_status 0 mounted_as nfs4 rw,local_lock=none "$CRASHABLE_SEMLOCK" -m $method --stale 5 on/l true

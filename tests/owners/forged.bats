@@ -97,7 +97,7 @@ stops_nobody() {
 	for method in excl mkdir symlink rename; do
 		object=$(forge $method "${PID[victim]}")
 		as_another $method "$object"
-		refused 69 "another user can have written that" "$SEMLOCK" -m $method --replace pub/l touch ran
+		refused 69 "another user may have written that" "$SEMLOCK" -m $method --replace pub/l touch ran
 		kill -0 "${PID[victim]}"
 		[ ! -e ran ]
 	done
@@ -113,7 +113,7 @@ stops_nobody() {
 		object=$(forge $method $$)
 		as_another $method "$object"
 		hold_as victim pub/l
-		refused 69 "another user can have written that" "$SEMLOCK" -m $method --replace pub/l touch ran
+		refused 69 "another user may have written that" "$SEMLOCK" -m $method --replace pub/l touch ran
 		let_go victim
 		[ ! -e ran ]
 		rm ./*.up ./*.down

@@ -188,7 +188,7 @@ living_stranger() {
 }
 
 in_doubt() {
-	said 1 "l: unknown: the holder cannot be checked from this host, 0 waiting" -m "$method" l || return
+	said 1 "l: unknown: the holder cannot be checked, 0 waiting" -m "$method" l || return
 	grep -q "$1" .out || complain "should say '$1':" "$out" || return
 	json -m "$method" l
 	grep -qx '\[0\].held boolean true' .flat
@@ -239,7 +239,7 @@ young() {
 	eventually young
 	touch -d '10 seconds ago' l # after the last boot
 	refused 1 "l: held, or left behind: the lock names no process" "$SEMLOCK" -v -n -m excl l true
-	[[ $err == *"(--stale goes by it); semlock --who l says more" ]] || complain "$err"
+	[[ $err == *"(--stale uses it); semlock --who l says more" ]] || complain "$err"
 }
 
 @test "locks of dotlockfile(1) and of procmail's lockfile(1)" {

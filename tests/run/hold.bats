@@ -389,7 +389,7 @@ free_after() {
 }
 
 @test "--hold --ttl: what it cannot do is 64" {
-	refused 64 "only a lock on a server has a lease" "$SEMLOCK" --ttl=9 l true
+	refused 64 "--ttl: requires a lock on a server" "$SEMLOCK" --ttl=9 l true
 	refused 64 "-m posix" "$SEMLOCK" --hold --ttl=9 -m posix l
 	refused 64 "made of files" "$SEMLOCK" --hold --ttl=9 -m mkdir l
 	refused 64 "at least 2 seconds" "$SEMLOCK" --hold --ttl=1 l

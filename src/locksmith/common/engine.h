@@ -5,7 +5,7 @@
  * the time and talks to semlock.  It decides when to look, renew, release and give up, and writes
  * all lines, except that the engine writes WHO, some NOTE lines and, with ftp's --no-wait, WAIT.
  * The engine asks the server.  In all functions but rest(), it sleeps only until the server
- * answers:
+ * answers.  The functions, in the order of their calls, and the file that calls them:
  *
  *   prepare                                        main.c
  *   look .. rest .. look .. TAKEN                  wait.c

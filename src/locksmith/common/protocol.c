@@ -195,7 +195,7 @@ static void end_soon(int sig)
 	alarm(1);
 }
 
-/* semlock and its command are gone, so at most the release is left to do.  Until now, the helper
+/* Nobody has our input open any more, so at most the release is left to do.  Until now, the helper
  * has ignored TERM (main.c).  From now on, TERM ends it within a second, in case a server makes the
  * release take long. */
 static void input_over(void)

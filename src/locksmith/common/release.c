@@ -50,8 +50,8 @@ int release_lock(struct turn *turn, struct error *error)
 
 void release_rest(struct turn *turn)
 {
-	/* Be quick, because semlock waits until this process has ended.  After the end of our
-	 * input, nobody waits for it. */
+	/* Be quick, because semlock waits until this process has ended; but after the end of our
+	 * input, it waits for a second at most, or until the lease ends. */
 	int64_t time = protocol_released() ? later(turn->lease / 3, SECOND) : SECOND;
 	struct error ignored;
 

@@ -122,7 +122,7 @@ static int url_take_path(const char *text, struct url *url, struct error *error)
 
 	if (decode(text, strlen(text), url->path, sizeof url->path) != 0)
 		return error_plain(error, ERROR_USAGE,
-		    "the path in the URL is too long or no text");
+		    "the path in the URL is invalid or too long");
 	n = strlen(url->path);
 	while (n > 0 && url->path[n - 1] == '/')
 		url->path[--n] = '\0';

@@ -18,12 +18,12 @@ struct url {
 	char path[512]; /* percent-decoded, without the slash after the host */
 };
 
-/* Parse TEXT into URL.  PASSWORD says how to give a password instead ("set ..."), for the error
+/* Parse TEXT into URL.  PASSWORD says where else to put a password ("set ..."), for the error
  * message.  Returns 0, or -1 with ERROR filled (ERROR_USAGE): no host, no port after a colon, no
  * path, a password in it, control characters, wildcards, or something too long. */
 int url_parse(const char *text, const char *password, struct url *url, struct error *error);
 
-/* Put HOST without its port into NAME (SIZE bytes). */
+/* Put HOST without its port and brackets into NAME (SIZE bytes). */
 void url_hostname(const char *host, char *name, unsigned int size);
 
 struct login {

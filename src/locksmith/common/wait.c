@@ -43,7 +43,7 @@ static enum look enter(struct turn *turn, struct error *error)
 
 /* ---- the end of a wait ---- */
 
-/* Does the wait end with this answer?  BUSY ends it only if the look began when the time was over:
+/* Does the wait end with this answer?  BUSY ends it only if this look was the last (turn->last):
  * otherwise the lock may have become free since.
  *
  * With --wait=SECS, wait for an absent server as for a lock.  With no limit, do so only if the

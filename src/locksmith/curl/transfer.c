@@ -72,7 +72,7 @@ static const char *advice(const struct transfer *transfer)
 	if ((transfer->result == CURLE_PEER_FAILED_VERIFICATION && verified != 0) ||
 	    transfer->result == CURLE_SSL_CACERT_BADFILE) /* no such file, as on a machine without
 	                                                     ca-certificates */
-		return "; SEMLOCK_CACERT names its authority";
+		return "; name its authority: SEMLOCK_CACERT";
 	if (strstr(transfer->error, "alert") != NULL &&
 	    (strstr(transfer->error, "certificate") != NULL ||
 		strstr(transfer->error, "unknown ca") != NULL))

@@ -65,7 +65,7 @@ static int etcd_parse(const char *text, struct url *url, struct error *error)
 		list = "127.0.0.1:2379";
 	if (take_endpoints(list, hosts, sizeof hosts, &tls) != 0)
 		return error_plain(error, ERROR_USAGE,
-		    "ETCDCTL_ENDPOINTS is to be [http://]HOST:PORT,..., or https:// for all");
+		    "ETCDCTL_ENDPOINTS must be [http://]HOST:PORT,..., or https:// for all");
 	if (strlen(text) >= sizeof whole - sizeof hosts - 10)
 		return error_plain(error, ERROR_USAGE, "the URL is too long");
 	snprintf(whole, sizeof whole, "%s%.*s%s%s", tls ? "etcds://" : "",
@@ -94,8 +94,8 @@ static struct {
 	bool prolonged;       /* semlock was told that the server only keeps the lease alive */
 } holding;
 
-/* Watch our own key from the revision after our last look, to notice before the next renewal if the
- * key is lost. */
+/* Watch our own key from the revision after our last look or put, to notice before the next renewal
+ * if the key is lost. */
 static void watch_own(struct etcd_lock *lock)
 {
 	struct etcd_span own = {.end = ""};
@@ -306,7 +306,7 @@ static void begin_to_hold(struct etcd_lock *lock, struct turn *turn)
 	turn->deadline = lock->lease.end;
 	turn->token = lock->token;
 	turn->slot = lock->slot;
-	etcd_watch_stop(&lock->watch); /* it watched our predecessor's key */
+	etcd_watch_stop(&lock->watch); /* it watched for our turn */
 	/* A slow answer to a renewal may take a third of the lease; but after a missing answer, a
 	 * second try must fit into that third. */
 	lock->rpc.timeouts.most = lock->ttl / 3;

@@ -17,7 +17,7 @@ enum lease_field {
 	KEPT_SECONDS = 3
 };
 
-#define LONGER 4 /* how much longer a long lease is than one that holds the lock */
+#define LONGER 4 /* a long lease lasts this many times lock->ttl */
 
 /* Get a lease of TTL ns; the server may make it longer. */
 static enum etcd_reply get_lease(struct etcd_lock *lock, struct etcd_lease *lease, int64_t ttl,

@@ -29,10 +29,9 @@
  *
  * If a server is so busy that many answers take a good part of a lease, waiters lose their places,
  * come back, and make even more work.  So, on a slow server, a waiter's lease is four times as
- * long, and so is a holder's, unless the user gave --ttl.  If the answer to a put is lost, the
- * holder does not know whether its key is under the old lease or the new one.  So a new lease never
- * ends before the old one, and when the server is quick again, the leases get shorter only
- * gradually.
+ * long; without --ttl, so is a holder's.  If the answer to a put is lost, the holder does not know
+ * whether its key is under the old lease or the new one.  So a new lease never ends before the old
+ * one, and when the server is quick again, the leases get shorter only gradually.
  *
  * A cluster member that was stopped may carry out an old put after a newer one, which would take
  * the key back to an older lease.  So each put has a condition: the key's mod_revision is the one
@@ -54,8 +53,8 @@ struct etcd_lease {
 	int64_t id;  /* 0: none */
 	int64_t ttl; /* nanoseconds, as the server granted it */
 	int64_t end; /* on clock_boottime(); a lease that was never renewed does not end before */
-	/* only for a place in the queue, not for a holder: a long lease, or one that a renewal was
-	 * sent for, so that it may end early */
+	/* only for a place in the queue, do not enter under it: it is a waiter's long lease, or a
+	 * renewal was sent for it, and it may end early */
 	bool place_only;
 };
 
@@ -74,7 +73,7 @@ struct etcd_lock {
 	int64_t put;      /* our key's mod_revision, as far as we know */
 	/* the revision at which our key became the holder's; 0: we do not hold the lock */
 	int64_t token;
-	int64_t seen; /* the revision of the store at the last look */
+	int64_t seen; /* the revision of the store at our last look or put */
 	int slot;     /* the slot that we take or hold; -1: none */
 	struct etcd_queue queue;
 	/* our key, and the key of our slot's number; number "": no slot */
@@ -89,9 +88,10 @@ enum etcd_reply etcd_key_grant(struct etcd_lock *lock, int64_t until);
 /* Renew the lease of our key.  ETCD_GONE: the lease has ended. */
 enum etcd_reply etcd_key_keep(struct etcd_lock *lock, int64_t until);
 
-/* Put our key at the end of the queue, and fill lock->place.  If the lock is free, put the key as
- * the holder's, and set lock->token.  If UNLESS_NEWER >= 0, put nothing if any key of the lock was
- * made after that revision.  With ETCD_OK, *MADE says whether our key exists now. */
+/* Put our key at the end of the queue, and fill lock->place.  But if the lock is free, we want no
+ * slot, and our lease is not place_only, put the key as the holder's, and set lock->token.  If
+ * UNLESS_NEWER >= 0, put nothing if any key of the lock was made after that revision.  With
+ * ETCD_OK, *MADE says whether our key exists now. */
 enum etcd_reply etcd_key_queue(struct etcd_lock *lock, int64_t unless_newer, int64_t until,
     bool *made);
 

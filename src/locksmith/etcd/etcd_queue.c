@@ -89,8 +89,8 @@ void etcd_queue_require_free(const struct etcd_queue *queue, struct protobuf_out
 {
 	bool exclusive = queue->options->mode == LEASE_EXCLUSIVE;
 
-	/* An exclusive lock has no peers, so every key, our own included, is above them.  None of
-	 * these may be older than ours. */
+	/* An exclusive lock has no peers: the range above them has every key, also our own once it
+	 * exists.  Then require that no key is older than ours, not that the range is empty. */
 	if (!exclusive)
 		require_none(request, queue->all.first, queue->peers.first);
 	if (exclusive && revision != INT64_MAX)

@@ -5,8 +5,9 @@
  * Each client has a key in the queue.  An exclusive key waits for every key made before it.  A
  * shared key waits for the earlier keys that are not shared.  A key for a slot waits for the
  * earlier keys that are not for slots, and until fewer than N keys for slots are before it.  Shared
- * keys have a range of their own, and so have keys for slots.  So one request for a range finds the
- * nearest key to wait for, by its revision, and reads no value, however long the queue is. */
+ * keys have a range of their own, and so have keys for slots.  So two requests, for the keys below
+ * and above that range, find the nearest key to wait for, by its revision.  They read no value,
+ * however long the queue is. */
 #ifndef SEMLOCK_LOCKSMITH_ETCD_ETCD_QUEUE_H
 #define SEMLOCK_LOCKSMITH_ETCD_ETCD_QUEUE_H
 

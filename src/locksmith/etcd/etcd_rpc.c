@@ -463,7 +463,7 @@ enum etcd_reply etcd_rpc_open(struct etcd_rpc *rpc, const struct url *url, int64
 	make_endpoints(rpc);
 	if ((curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) == 0)
 		return error_plain(&rpc->error, ERROR_UNAVAILABLE,
-		    "this libcurl has no HTTP/2, in which etcd's gRPC comes");
+		    "this libcurl has no HTTP/2, which etcd's gRPC needs");
 	if (open_call(&rpc->call, LONGEST_ANSWER) != 0)
 		return error_plain(&rpc->error, ERROR_SYSTEM, "out of memory");
 	if (find_login(url, &rpc->login, &rpc->error) != 0)

@@ -55,7 +55,7 @@ struct etcd_rpc {
 	int64_t patience;
 	bool connected; /* we have been connected to an endpoint at least once */
 	bool reached;   /* an endpoint has answered */
-	bool unsure; /* one try of the last call got no answer, but etcd may have carried it out */
+	bool unsure; /* a try of the last call got no valid answer: etcd may have carried it out */
 	/* an endpoint is etcd's grpc-proxy: a keepalive's request must stay open until the answer
 	 * comes */
 	bool proxy;
@@ -79,7 +79,7 @@ enum etcd_reply etcd_rpc_call(struct etcd_rpc *rpc, const char *method, int64_t 
 /* From now on, ask the next endpoint first. */
 void etcd_rpc_rotate(struct etcd_rpc *rpc);
 
-/* Close RPC's connection, if it is open, and forget its password. */
+/* End RPC's call, if it is open, and forget the password. */
 void etcd_rpc_close(struct etcd_rpc *rpc);
 
 /* A stream on which the server reports a change of keys at once. */

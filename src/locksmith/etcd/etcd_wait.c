@@ -13,7 +13,7 @@
 #define TRIES_NO_WAIT 5
 #define SHORT_LEASE (10 * SECOND)
 /* a stopped endpoint's watch stays open and silent: send a keepalive at least this often to find
- * out */
+ * out, unless the server is slow */
 #define MOST_SILENCE (10 * SECOND)
 
 static struct {

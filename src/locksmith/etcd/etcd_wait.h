@@ -10,8 +10,8 @@
  * look, enter.  With LOOK_TAKEN, lock->token is set. */
 enum look etcd_wait_look(struct etcd_lock *lock, struct turn *turn, struct error *error);
 
-/* Wait until the moment UNTIL.  If the watch says that our place may have changed, set turn->at to
- * 0. */
+/* Wait, at most until the moment UNTIL.  If the watch says that our place may have changed, set
+ * turn->at to 0. */
 void etcd_wait_rest(struct etcd_lock *lock, struct turn *turn, int64_t until);
 
 #endif

@@ -142,8 +142,8 @@ static size_t receive(char *bytes, size_t one, size_t size, void *data)
 	}
 	while (protobuf_unwrap(&rest, &message))
 		call->hear(call->data, message);
-	/* Refuse a longer stream: the caller ends a watch at its first event, so etcd never sends
-	 * as much. */
+	/* Refuse a stream beyond the limit: the caller ends a watch at its first event, so etcd
+	 * never sends as much. */
 	call->heard += size;
 	refused =
 	    call->heard > call->received.limit || !protobuf_may_unwrap(rest, call->received.limit);
@@ -167,8 +167,8 @@ static size_t send_stream(char *room, size_t one, size_t size, void *data)
 	return left;
 }
 
-/* libcurl's seek callback: it sends the request again.  Without this callback libcurl 8.14 frees
- * the connection, which other calls use. */
+/* libcurl's seek callback: libcurl will send the request again.  Without this callback libcurl 8.14
+ * frees the connection, which other calls use. */
 static int rewind_stream(void *data, curl_off_t offset, int origin)
 {
 	struct grpc_call *call = data;

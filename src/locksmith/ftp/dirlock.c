@@ -234,7 +234,7 @@ static void compare_name(void *data, const char *name)
 	search->found = search->found || strcmp(search->name, name) == 0;
 }
 
-/* The lock directory has no signs in it, or could not be listed: is it there at all? */
+/* The listing of the lock directory is empty, or was refused: is the directory there at all? */
 static enum step absent_or_bare(struct dirlock *lock, enum reply looked, const char *refusal)
 {
 	struct remote_dir *remote = &lock->remote;
@@ -437,8 +437,7 @@ static enum step attempt(struct dirlock *lock)
 	if (dirlock_may_be_removed(lock, began, clock_boottime()) ||
 	    remote->ops->rmdir(remote, lock->path) != REPLY_DONE)
 		return STEP_BACK;
-	error_plain(&remote->error, ERROR_CREATE, "cannot create a directory in the lock's: %s",
-	    refusal);
+	error_plain(&remote->error, ERROR_CREATE, "cannot create a directory in it: %s", refusal);
 	return STEP_FAILED;
 }
 

@@ -171,8 +171,8 @@ static bool directory_is_ours(const struct dirlock *lock, const struct turn *tur
 	return freed == FREED || !dirlock_may_be_removed(lock, lock->removing, now);
 }
 
-/* Remove what a try has left.  semlock no longer waits for us, so the removal gets its full
- * time. */
+/* Remove what a try has left.  semlock waits for us for a second at most, so the removal gets its
+ * full time. */
 static enum freed release_left(struct dirlock *lock, struct error *error)
 {
 	enum reply reply = dirlock_give_back(lock);

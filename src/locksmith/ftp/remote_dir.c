@@ -122,7 +122,7 @@ enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_op
 	reply = remote_dir_perform(remote, curl_slist_append(NULL, ops->login));
 	if (reply == REPLY_REFUSED)
 		return REMOTE_DIR_FATAL(remote, ERROR_UNAVAILABLE,
-		    "the server does not say where we are: %s", remote->text);
+		    "no login directory from the server: %s", remote->text);
 	if (reply != REPLY_DONE)
 		return reply;
 	curl_easy_getinfo(easy, CURLINFO_FTP_ENTRY_PATH, &entry);

@@ -79,7 +79,7 @@ extern const struct remote_dir_ops ftp_ops, sftp_ops;
 
 /* Log in, and give up at the moment UNTIL.  With NO_WAIT, if an FTP server has greeted us and only
  * its answer to the login is missing, give up some seconds later.  Returns REPLY_DONE; otherwise
- * remote->error is filled, even with REPLY_UNKNOWN, which means that it is full or stopping. */
+ * remote->error is filled, even with REPLY_UNKNOWN: the server is full or stopping. */
 enum reply remote_dir_open(struct remote_dir *remote, const struct remote_dir_ops *ops,
     const struct url *url, int64_t until, bool no_wait);
 

@@ -92,8 +92,8 @@ static const char stand_in_line[] =
     " ON CONFLICT (name, id) DO UPDATE"
     "  SET until = clock_timestamp() + p.lease, pid = excluded.pid, boot = excluded.boot";
 
-/* Enter if nothing is in the way.  Slot holders block nobody as long as they are fewer than the
- * slots. */
+/* Enter if nothing is in the way.  Slot holders do not block a client that wants a slot, as long as
+ * they are fewer than the slots. */
 static const char enter[] =
     "UPDATE semlock.place AS p"
     " SET token = nextval('semlock.token'), lease = :lease, until = clock_timestamp() + :lease,"

@@ -7,11 +7,11 @@
 #include "locksmith/postgresql/schema.h"
 #include "locksmith/postgresql/session.h"
 
-/* Take an advisory lock first: if two sessions created the table at once, both would fail.  Tokens
+/* Take an advisory lock first: if two sessions created the table at once, one would fail.  Tokens
  * begin at the present time in seconds, so they also rise after the schema was dropped.  The
- * fillfactor leaves room in a page for a second version of each row, and the column until has no
- * index, so a renewal writes one page (HOT).  In the column version, each client writes the version
- * of the table that it knows; the table accepts no other than its own. */
+ * fillfactor leaves room in a page for a second version of each row, and the column "until" has no
+ * index, so a renewal writes one page (HOT).  In the column "version", each client writes the
+ * version of the table that it knows; the table accepts no other than its own. */
 static const char make_table[] = "SELECT pg_advisory_xact_lock(7302);"
 				 " CREATE SCHEMA IF NOT EXISTS semlock;"
 				 " CREATE SEQUENCE IF NOT EXISTS semlock.token;"

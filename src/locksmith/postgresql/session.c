@@ -14,7 +14,7 @@
 /* When semlock no longer wants the lock, wait this long for the answer to a query in progress.  To
  * break the query off at once could leave a row. */
 #define LAST_ANSWER (SECOND / 2)
-/* The longest answer takes a few milliseconds of processor time: more means that it never ends. */
+/* The longest answer takes a few ms of processor time: one that takes this much never ends. */
 #define ANSWER_EFFORT (SECOND / 2)
 
 /* ---- errors ---- */
@@ -253,7 +253,7 @@ static PGresult *judge(struct pg_lock *lock, PGresult *result, int columns)
 		return result;
 	if (answered && lock->session.warned)
 		error_plain(&lock->error, ERROR_AWAY,
-		    "the server is not sure that its standby follows");
+		    "the server warns: its standby may not have it yet");
 	else if (answered || result == NULL)
 		session_nonsense(lock);
 	else

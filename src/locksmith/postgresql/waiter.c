@@ -20,8 +20,8 @@
 enum { ROOM_FOR_FIRST = 25, ROOM_FOR_OTHERS = 50 };
 
 /* The pauses of a waiter that is not notified of its turn.  While the queue stands still, the first
- * few look soon, and the others not much later, because the queue gets going only when each of the
- * first has looked.  Waiters far behind may look later: those before them must be served first. */
+ * few look soon, and the others not much later, because the queue gets going only as the first ones
+ * look in turn.  Waiters far behind may look later: those before them must be served first. */
 #define LOOK_PER_PLACE (SECOND / 2)
 #define LOOK_BASE (SECOND * 3 / 2)
 #define LOOK_PER_FAR_PLACE (SECOND / 20)

@@ -11,7 +11,7 @@
  * lock->token is set; otherwise lock->error holds the error, if any. */
 enum look waiter_look(struct pg_lock *lock, struct turn *turn);
 
-/* Wait until the moment UNTIL.  If we hear of our turn, or lose our session, set turn->at to 0. */
+/* Wait, at most until UNTIL.  If we hear of our turn, or lose our session, set turn->at to 0. */
 void waiter_rest(struct pg_lock *lock, struct turn *turn, int64_t until);
 
 #endif

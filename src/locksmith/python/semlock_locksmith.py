@@ -120,7 +120,7 @@ def take_lines(got):
             take_words(line.split())
     if len(unread) >= LONGEST_LINE:
         unread = b"x" * LONGEST_LINE  # too long to be a line of semlock's: ignore it
-    if not got:  # semlock and its command are gone: from now on, TERM may end a slow release
+    if not got:  # nobody has the pipe open any more: from now on, TERM may end a slow release
         released = True
         signal.signal(signal.SIGTERM, end_soon)
 
@@ -137,7 +137,7 @@ def take_words(words):
 
 
 def listen(until, *others):
-    """Sleep until the moment UNTIL, START, the end of input, or data from one of the OTHERS.
+    """Sleep until the moment UNTIL, START, UNLOCK, the end of input, or data from one of OTHERS.
     Returns those that have data."""
     before, ready = started, []
     while not ready and not released and started == before and now() < until:
@@ -192,7 +192,7 @@ def rest(helper, turn, until, hears):
 
 
 def look_once(helper, turn):
-    """Returns the answer, and, if there was none, AGAIN and the reason."""
+    """Returns the answer and None; if there was none, AGAIN and the reason."""
     turn.last = turn.no_wait or now() >= turn.until
     turn.at = 0.0
     turn.who = ""

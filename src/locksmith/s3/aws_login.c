@@ -301,8 +301,8 @@ static int take_instance_role(struct fetch *asked, const char *base, const char 
 	return take_role(buffer_text(&asked->answer), url, error);
 }
 
-/* Take the login of the role of an EC2 instance, by IMDSv2.  Returns 0; 1: there is no role, or no
- * such service; or -1 with ERROR filled. */
+/* Take the login of the role of an EC2 instance, by IMDSv2.  Returns 0; 1: the service is absent,
+ * is disabled, or gives no token; or -1 with ERROR filled. */
 static int instance_role(int64_t until, struct error *error)
 {
 	char base[272], token[600], url[600], disabled[16];
@@ -365,7 +365,7 @@ static int from_profile(struct aws_login *login, struct error *error)
 	           : 0;
 }
 
-/* No source has a login.  If the profile has one that only Amazon's other clients can use, say
+/* No source has a login.  If the profile has one that only Amazon's own clients can use, say
  * so. */
 static int no_login(struct error *error)
 {

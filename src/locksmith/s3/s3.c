@@ -108,9 +108,9 @@ static bool may_be_taken(const struct s3_lock *lock)
 	return (options->no_wait || options->until < lapses) && s3_lock_is_old(lock);
 }
 
-/* The next fencing token: larger than the last one.  If a new object is made, the token is the time
- * in seconds.  That is larger than any token of an earlier object, as long as the earlier object
- * had less than one holder a second. */
+/* The next fencing token: the time in seconds, or one more than the last token if that is more; if
+ * we hold the lock already, its token.  In a new object, the time is larger than any token of an
+ * earlier object, as long as the earlier object had less than one holder a second. */
 static int64_t next_token(const struct s3_lock *lock)
 {
 	int64_t date = lock->server.date > 0 ? lock->server.date : clock_realtime() / SECOND;

@@ -68,7 +68,7 @@ enum s3_reply s3_lock_read(struct s3_lock *lock, int64_t until);
 
 /* Write our state, HELD or free, if the object is as we last saw it, at most until the moment
  * UNTIL.  S3_DONE: lock->since is when this write was sent; or if an earlier write that had no
- * answer was done in its place, when the first of those was sent.  S3_REFUSED: the object has
+ * answer was done in its place, when the first such write was sent.  S3_REFUSED: the object has
  * changed.  S3_UNKNOWN, S3_FATAL: lock->server.error is filled. */
 enum s3_reply s3_lock_write(struct s3_lock *lock, bool held, int64_t until);
 

@@ -17,7 +17,7 @@ enum s3_reply {
 	S3_SAME,    /* 304: the object still has the ETag that the request named */
 	S3_ABSENT,  /* the object does not exist */
 	S3_REFUSED, /* the condition is not true, and nothing was written */
-	S3_UNKNOWN, /* no answer, or a 5xx: the request may have been done; error is filled */
+	S3_UNKNOWN, /* no answer, 5xx, 429 ...: the request may have been done; error is filled */
 	S3_FATAL    /* another try would end the same; error is filled */
 };
 

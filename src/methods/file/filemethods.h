@@ -32,18 +32,18 @@ struct file_lock {
 	/* only this kernel uses the file system, so it knows every flock, and every process that a
 	 * record there can name */
 	bool local;
-	/* NFS 3 with --stale.  There a dead machine's flock stays, so a holder keeps no flock: it
-	 * shows with signs of life that it lives.  The object is flocked only to remove it. */
+	/* NFS 3 with --stale.  There a dead machine's flock stays, so a holder keeps no flock: its
+	 * signs of life show that it lives.  The object is flocked briefly, mostly to remove it. */
 	bool by_age;
 	enum object_life life;
 	bool inherited;            /* the command inherits the object's descriptor */
-	bool named;                /* O_TMPFILE or linkat(2) fails: make a temporary name */
+	bool named;                /* linkat(2) cannot name a nameless file: use a temporary name */
 	char temporary[NAME_SIZE]; /* the name of our object until it gets the lock's; "": none */
 	char away[NAME_SIZE];      /* with rename: the file's name while the lock is held */
 	struct record record;      /* what our object says of its holder */
 	int second;    /* our object, opened by the lock's name: see flock_by_name(); -1: none */
 	int notify;    /* inotify on the directory, see foreign_holder_listen(); -1: none */
-	int64_t pause; /* ns of the last sleep in foreign_holder_await(); 0: none yet */
+	int64_t pause; /* ns of the last short pause, see next_pause(); 0: not listening yet */
 	/* the lock's last sign of life that was dated in the future: its date, in ns since 1970,
 	 * and when this waiter first saw it, in ns on clock_now()'s clock; 0: none */
 	int64_t future, future_since;
@@ -63,7 +63,8 @@ struct object {
 	/* Write LOCK->files.state->record into our object, which is open as FD.  Returns 0, or -1
 	 * with ERROR filled. */
 	int (*write)(const struct lock *lock, int fd, struct error *error);
-	/* Give our object the lock's name.  Returns TAKEN; AGAIN if the name exists; or FAILED. */
+	/* Give our object the lock's name.  Returns TAKEN; AGAIN if the name exists, or if a new
+	 * object, made in another way, may get it; or FAILED. */
 	enum outcome (*publish)(struct lock *lock, struct error *error);
 	/* Called by publish_renamed() if the file system cannot rename without replacing: make
 	 * another object under the lock's name, and fill it with publish_empty().  For a moment, it

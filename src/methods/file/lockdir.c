@@ -277,8 +277,8 @@ int lockdir_nap(int64_t duration)
 
 /* ---- what killed semlocks have left ---- */
 
-/* Did a killed semlock leave the object open as FD behind?  REST is what follows the prefix in its
- * name.  An object under flock(2) is in use; else its maker's PID decides or, if that PID means
+/* The object open as FD: did a killed semlock leave it behind?  REST is what follows the prefix in
+ * its name.  An object under flock(2) is in use; else its maker's PID decides or, if that PID means
  * nothing here, its age.  Returns true with STATUS filled. */
 static bool is_abandoned(const struct lock *lock, const char *rest, int fd, struct stat *status)
 {

@@ -116,8 +116,8 @@ static void read_pid_file(int fd, struct record *record)
 	close(inner);
 }
 
-/* Another program's lock has a file or two in it.  A directory that names no process and has more
- * files, or directories, in it is not a lock. */
+/* Another program's lock has a few files in it.  A directory that names no process and has more
+ * than MOST_FILES, or a directory, in it is not a lock. */
 static void mkdir_read(int fd, struct record *record)
 {
 	read_pid_file(fd, record);

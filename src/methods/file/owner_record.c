@@ -361,9 +361,9 @@ static bool boot_known(const char *boot)
 	return boot[0] != '\0' && strcmp(boot, "-") != 0;
 }
 
-/* On a local file system, compare the boot and not the host's name: each container has a name of
- * its own, and a name can change.  (Copies of a virtual machine share a boot, but no local file
- * system.) */
+/* On a local file system, a record of this boot is of this host, whatever host it names: each
+ * container has a name of its own, and a name can change.  (Copies of a virtual machine share a
+ * boot, but no local file system.) */
 static bool other_host(const struct record *record, const struct facts *facts)
 {
 	if (facts->local && record->kind == RECORD_FULL && boot_known(record->boot) &&

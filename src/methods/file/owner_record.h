@@ -3,9 +3,9 @@
  * system, as far as a record can name it.
  *
  * semlock writes it in full (excl, mkdir, rename), in one line (as a symlink's target), or as the
- * bare PID (link, for mail programs).  In locks of other programs, semlock accepts a PID in
- * decimal: alone, followed by words in the same line, or with a host in the second line.  Anything
- * else is RECORD_JUNK, and proves nothing. */
+ * bare PID (link, for mail programs).  In locks of other programs, semlock accepts a decimal PID
+ * (git: after "pid "): alone, followed by words in the same line, or with a host in the second
+ * line.  Other contents are RECORD_JUNK, and prove nothing. */
 #ifndef SEMLOCK_METHODS_FILE_OWNER_RECORD_H
 #define SEMLOCK_METHODS_FILE_OWNER_RECORD_H
 

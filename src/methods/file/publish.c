@@ -238,9 +238,9 @@ static void flock_by_name(struct lock *lock)
 	file->second = -1;
 }
 
-/* The lock's name seems to mean another file than our object.  If that file's record has our PID,
- * the file system gives a linked or renamed file another inode number (sshfs).  There, we could not
- * tell a lost lock from a held one: refuse to lock. */
+/* The lock's name seems to mean another file than our object.  If that file's record names our
+ * command, the file system gives a linked or renamed file another inode number (sshfs).  There, we
+ * could not tell a lost lock from a held one: refuse to lock. */
 static enum outcome refuse_identity(struct lock *lock, struct error *error)
 {
 	int fd = call_open(lock->files.directory, lock->id.entry,

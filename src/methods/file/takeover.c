@@ -37,7 +37,7 @@ struct object_seen {
  * looks after a millisecond, and then less and less often, down to every tenth of a second.
  *
  * The kernel takes ten milliseconds to close an inotify descriptor.  So the waiter opens one only
- * for such a holder, and closes it after the release. */
+ * for such a holder, and closes it after its own release of the lock. */
 
 int foreign_holder_listen(struct lock *lock)
 {

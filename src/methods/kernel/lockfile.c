@@ -339,9 +339,8 @@ int kernel_open(struct lock *lock, struct error *error)
 		return -1;
 	if (lock->spec->name == NULL && !lockfile_current(lock))
 		return error_plain(error, ERROR_LOCKABLE,
-		    "its file has been deleted or replaced, and programs that open the name lock "
-		    "another file: open the "
-		    "descriptor again");
+		    "its file has been deleted or replaced, and whoever opens that name locks "
+		    "another file: open the descriptor again");
 	return check_limits(lock, error);
 }
 
@@ -418,8 +417,8 @@ static bool is_leased(const struct lock *lock)
 
 /* A kernel lock on NFS 4 is a lease: the server gives it to another machine if it has not heard
  * from this one for too long.  This kernel still lists the lock, but a read through a descriptor
- * whose lock is lost fails with EIO, and fcntl(2) asks the server for a lock that conflicts with
- * ours. */
+ * whose lock is lost fails with EIO, and F_GETLK asks the server whether another lock conflicts
+ * with ours. */
 bool kernel_lock_owned(struct lock *lock)
 {
 	if (lock->fd < 0 || lock->place.covered || !is_on_nfs(lock) || !is_leased(lock))

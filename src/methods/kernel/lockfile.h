@@ -14,7 +14,7 @@ int lockfile_identify(struct lock *lock);
 
 /* Does LOCK's name still mean the file that is open as LOCK->fd?  If so, and if we hold the lock,
  * every process that opens the name meets our lock.  A caller's descriptor has no name in LOCK:
- * does its file still have any name? */
+ * does its file still have any name, or need none (spec->may_be_deleted)? */
 bool lockfile_current(const struct lock *lock);
 
 /* Remove the file of LOCK, which we have unlocked already.  Leave it if another process holds the
@@ -26,8 +26,9 @@ bool lockfile_remove(struct lock *lock);
  * and flock(2) of a directory excludes only processes of this machine. */
 bool lockfile_on_network(const struct lock *lock);
 
-/* Is LOCK, which is open, on a FUSE file system that may not pass locks on?  If so, processes that
- * use another mount may not see the lock.  Writes the type of the mount into TYPE (SIZE bytes). */
+/* Is LOCK, which is open, on a FUSE file system that may keep locks to itself?  If so, processes
+ * that use another mount may not see the lock.  Writes the type of the mount into TYPE (SIZE
+ * bytes). */
 bool lockfile_may_be_hidden(const struct lock *lock, char *type, size_t size);
 
 /* A method's open, idle and release. */

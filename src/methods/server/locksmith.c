@@ -73,8 +73,9 @@ static void explain_exec(char *text, size_t size, const struct locksmith *helper
 	locksmith_schemes(schemes, sizeof schemes, &similar);
 	similar_hint(&similar, "", "://");
 	snprintf(text, size,
-	    "cannot start " LOCKSMITH_PREFIX "%s in %.200s%s%.200s, the program for such URLs: %s; "
-	    "available:%s%s A file of this name is ./NAME",
+	    "cannot start " LOCKSMITH_PREFIX
+	    "%s, the program for such URLs, in %.200s%s%.200s: %s; "
+	    "available:%s%s For a file, write ./NAME",
 	    helper->scheme, first, second == NULL ? "" : " or ", second == NULL ? "" : second,
 	    strerror(errnum), schemes, similar.hint[0] == '\0' ? "." : similar.hint);
 }

@@ -13,8 +13,8 @@
 #include "methods/server/scheme.h"
 #include "methods/server/server.h"
 
-/* Return the length of NAME's scheme if END ("://" or ":") follows it, else 0.  For "ETCD://h/x"
- * and "://", that is 4. */
+/* Return the length of NAME's scheme if END ("://" or ":") follows it, else 0: 4 if NAME is
+ * "ETCD://h/x" and END is "://". */
 static size_t scheme_length(const char *name, const char *end)
 {
 	size_t length =
