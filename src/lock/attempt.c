@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "lock/attempt.h"
+#include "lock/held_mode.h"
 #include "lock/slots.h"
 #include "sys/crash_points.h"
 #include "sys/file_system.h"
@@ -24,7 +25,9 @@ void attempt_drop(struct lock *lock)
 	struct error ignored;
 
 	slots_drop(lock);
-	if (TAKES_WHOLE(lock)) /* otherwise, semlock's caller may hold the rest of the range */
+	if (!TAKES_WHOLE(lock)) /* semlock's caller may hold the rest of the range */
+		return;
+	if (!held_read(lock).other_slot) /* or a slot that it asked for earlier */
 		lock->spec->method->drop(lock, &ignored);
 }
 

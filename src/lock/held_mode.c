@@ -19,13 +19,21 @@ static enum held_mode mode_of(const struct lock *lock, const struct procfs_lock 
 	           : HELD_SHARED;
 }
 
+/* Not the collector's byte, which this process has taken itself. */
+static bool is_other_slot(const struct lock *lock, const struct procfs_lock *held)
+{
+	return lock->spec->slots > 0 && !lock_can(lock, CAN_RANGE) && held->kind == KIND_OFD &&
+	       held->last >= FLOCK_FIRST_SLOT + (off_t)lock->spec->slots &&
+	       held->first < FLOCK_FIRST_SLOT + SLOT_OF_COLLECTOR;
+}
+
 static bool is_more(const struct lock *lock, const struct procfs_lock *held)
 {
 	const struct bytes bytes = bytes_of(lock);
 	bool of_slots = held->first >= BYTES_OF_DATA;
 
 	if (!lock_can(lock, CAN_RANGE))
-		return held->kind != KIND_FLOCK && !of_slots;
+		return held->kind != KIND_FLOCK && (!of_slots || is_other_slot(lock, held));
 	if (held->kind != KIND_OFD)
 		return true;
 	return held->last < bytes.first || (held->first > bytes.last && !of_slots);
@@ -54,6 +62,7 @@ struct held held_read(const struct lock *lock)
 		    slot < (long long)lock->spec->slots)
 			held.slot = (int)slot;
 		held.more = held.more || is_more(lock, &one);
+		held.other_slot = held.other_slot || is_other_slot(lock, &one);
 	}
 	return held;
 }

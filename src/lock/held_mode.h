@@ -14,6 +14,9 @@ struct held {
 	enum held_mode mode;
 	/* the descriptor also carries a lock of another kind, or of other bytes than LOCK's */
 	bool more;
+	/* it also carries a slot that is none of those asked for; only for a method whose slots are
+	 * outside of LOCK's bytes */
+	bool other_slot;
 	int slot; /* the slot of LOCK that the descriptor carries, from 0; -1: none */
 };
 

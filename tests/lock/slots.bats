@@ -237,6 +237,36 @@ those_who_disagree() {
 	done
 }
 
+@test "a descriptor keeps its slot while it asks for another, in vain or not" {
+	local method way
+	for method in flock ofd; do
+		case $method in ofd) way=--fcntl ;; *) way= ;; esac
+		rm -f wrote
+		hold_as first -m $method -j 1 l
+		exec 8<>l
+		# shellcheck disable=SC2086
+		expect_status 0 "$SEMLOCK" $way -j 2 8
+		for wait in -n "-w .2"; do
+			# shellcheck disable=SC2086
+			expect_status 1 "$SEMLOCK" $way $wait -j 1 8
+			expect_status 1 "$SEMLOCK" -m $method -n -j 2 l true
+		done
+		# A writer waits for all slots: the descriptor's, too.
+		start writer "$SEMLOCK" -m $method l touch wrote 8>&-
+		"$PROBE" blocked "${PID[writer]}"
+		# shellcheck disable=SC2086
+		start other "$SEMLOCK" $way -j 1 8
+		"$PROBE" blocked "${PID[other]}"
+		let_go first
+		ended other 0
+		[ ! -e wrote ]
+		exec 8>&-
+		ended writer 0
+		[ -e wrote ]
+		rm ./*.up ./*.down
+	done
+}
+
 @test "a descriptor's other bytes stay locked while it waits for a slot" {
 	: >l
 	exec 8<>l
