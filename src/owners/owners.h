@@ -52,6 +52,7 @@ enum doubt {
 	DOUBT_MACHINE,   /* the same, but that host's name is unknown (NFS) */
 	DOUBT_NAMESPACE, /* the holder is in another PID namespace, or hidden from this process */
 	DOUBT_NOBODY,    /* the record names no process */
+	DOUBT_EARLIER,   /* the record may be an earlier holder's */
 	DOUBT_RANGE,     /* the recorded PID is higher than kernel.pid_max */
 	DOUBT_ILLEGIBLE, /* this process may not read the record */
 	DOUBT_FLOCK,     /* the recorded process has ended, but another one flocks the lock */

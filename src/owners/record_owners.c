@@ -228,6 +228,8 @@ static enum doubt record_doubt(const struct probe *probe, enum verdict verdict)
 		return DOUBT_NONE;
 	if (record->pid <= 0)
 		return DOUBT_NOBODY;
+	if (verdict == UNKNOWN && record->earlier)
+		return DOUBT_EARLIER;
 	if (host_id()->pid_max > 0 && record->pid > host_id()->pid_max)
 		return DOUBT_RANGE;
 	if (verdict == ALIVE && !record_trusted(&info->status, record->pid))

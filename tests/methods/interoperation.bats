@@ -216,6 +216,10 @@ contended() {
 		mv l l.held && touch -d '1 minute ago' l.held # as if the script came a minute after
 		expect_status 1 "$SEMLOCK" -n -m rename l true
 		expect_status 1 "$SEMLOCK" -w .3 -m rename l true
+		expect_status 1 "$SEMLOCK" --who -m rename l
+		[[ $out == *"(of an earlier holder, perhaps)"* ]] || complain "$out"
+		refused 69 "may have been renamed by a script since" "$SEMLOCK" --replace -w 60 -m rename l touch ran
+		[ ! -e ran ]
 		mv l.held l
 		expect_status 0 "$SEMLOCK" -n -m rename l true
 		[ ! -s l ]

@@ -433,7 +433,7 @@ static bool is_seen(const struct record *record, const struct facts *facts)
 
 /* The first row that matches decides.  Row 1, ALIVE if another process has the object under
  * flock(2), is up to the caller: step I3. */
-enum verdict record_verdict(const struct record *record, const struct facts *facts)
+static enum verdict verdict_by_row(const struct record *record, const struct facts *facts)
 {
 	const bool full = record->kind == RECORD_FULL;
 	const bool ours = boot_known(record->boot) && record_of_boot(record, facts->host_id->boot);
@@ -462,6 +462,13 @@ enum verdict record_verdict(const struct record *record, const struct facts *fac
 		 * lock */
 		return ALIVE;
 	return judge_process(record, facts);
+}
+
+enum verdict record_verdict(const struct record *record, const struct facts *facts)
+{
+	enum verdict verdict = verdict_by_row(record, facts);
+
+	return verdict == DEAD && record->earlier ? UNKNOWN : verdict;
 }
 
 static void read_life(pid_t pid, struct life *life)

@@ -59,6 +59,7 @@ struct record {
 	char boot[BOOT_SIZE]; /* "": not said; likewise the next two */
 	char host[HOST_SIZE];
 	char machine[HOST_SIZE];
+	bool earlier; /* perhaps an earlier holder's, so that its death proves nothing (rename) */
 };
 
 /* Fill RECORD from the LENGTH bytes at TEXT.  Never fails: see RECORD_JUNK. */

@@ -264,6 +264,15 @@ static enum outcome rename_back(struct lock *lock, enum wait wait, struct error 
 	return takeover_wait(lock, lock->fd, wait, 0);
 }
 
+/* A script only renames the file.  If RECORD, in a file with STATUS, is much older than the rename,
+ * it may be an earlier holder's, and the rename was the last sign of life. */
+static void note_renaming(struct record *record, struct stat *status)
+{
+	record->earlier = status->st_ctim.tv_sec > status->st_mtim.tv_sec + 10;
+	if (record->earlier || record->kind != RECORD_FULL)
+		takeover_note_naming(status);
+}
+
 /* May the lock, whose file is away, be taken over?  HOLDER becomes a living process to wait for; 0:
  * none is known. */
 static bool rename_is_left(struct lock *lock, pid_t *holder)
@@ -271,22 +280,13 @@ static bool rename_is_left(struct lock *lock, pid_t *holder)
 	struct stat status;
 	struct record record;
 	enum verdict verdict;
-	bool renamed;
 
 	*holder = 0;
 	lockdir_read_record(lock->fd, &record);
 	if (fstat(lock->fd, &status) != 0)
 		return false; /* nothing proves that it was left behind */
-	/* A script only renames the file.  The record in it may be an earlier holder's, whose death
-	 * proves nothing.  So DEAD does not count if the record is much older than the rename. */
-	renamed = status.st_ctim.tv_sec > status.st_mtim.tv_sec + 10;
-	if (record.kind != RECORD_FULL)
-		takeover_note_naming(&status);
+	note_renaming(&record, &status);
 	verdict = takeover_judge(lock, &record, &status, 0);
-	if (renamed && verdict == DEAD) {
-		takeover_note_naming(&status);
-		verdict = UNKNOWN;
-	}
 	*holder = verdict == ALIVE ? record.pid : 0;
 	return takeover_allowed(lock, verdict, &status);
 }
@@ -357,10 +357,10 @@ static int rename_inspect(const struct lock *lock, struct lock_info *info, struc
 	for (int tries = 0; tries < 100; tries++) {
 		if (inspect_name(lock, lock->files.state->away, info, error) != 0)
 			return -1;
-		if (info->there && info->record.kind != RECORD_FULL)
-			takeover_note_naming(&info->status);
-		if (info->there)
+		if (info->there) {
+			note_renaming(&info->record, &info->status);
 			return 0;
+		}
 		if (fstatat(lock->files.directory, lock->id.entry, &status, AT_SYMLINK_NOFOLLOW) ==
 		    0)
 			return S_ISREG(status.st_mode) ? 0 : lockdir_not_a_lock(lock, error);
