@@ -84,9 +84,9 @@ with_mount() {
 @test "a URL that no program is for is no file" {
 	mkdir none
 	export SEMLOCK_LOCKSMITH_DIR=$PWD/none
-	refused 69 "http://host/l: cannot start semlock-locksmith-http in $PWD/none" "$SEMLOCK" http://host/l touch ran
-	refused 69 "cannot start semlock-locksmith-file in $PWD/none" "$SEMLOCK" --who file:///tmp/l
-	refused 69 "cannot start semlock-locksmith-etcd in $PWD/none" "$SEMLOCK" ETCD://host/l touch ran
+	refused 69 "http://host/l: cannot start semlock-locksmith-http, the program for such URLs, in $PWD/none" "$SEMLOCK" http://host/l touch ran
+	refused 69 "cannot start semlock-locksmith-file, the program for such URLs, in $PWD/none" "$SEMLOCK" --who file:///tmp/l
+	refused 69 "cannot start semlock-locksmith-etcd, the program for such URLs, in $PWD/none" "$SEMLOCK" ETCD://host/l touch ran
 	[ ! -e ran ]
 	expect_status 66 "$FLOCK" http://host/l touch ran
 	mkdir -p http:/host

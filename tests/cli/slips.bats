@@ -151,7 +151,7 @@ other_words() {
 	slip 64 -S 3 L touch ran -- -S "$NO_OPTION" "-j, the number of slots"
 	slip 64 -W 10 L touch ran -- -W "$NO_OPTION" "did you mean -w?"
 	slip 64 -t 10 L touch ran -- -t "$NO_OPTION" "did you mean -w?"
-	slip 64 -child-exit-code L touch ran -- -child-exit-code "$NO_OPTION" "exit status is always COMMAND's"
+	slip 64 -child-exit-code L touch ran -- -child-exit-code "$NO_OPTION" "exit status is always passed on"
 	expect_status 0 "$SEMLOCK" -nh
 	expect_status 0 "$SEMLOCK" --kill-a 5 --run-timeout=9 L true # other abbreviations are as ever
 	slip 64 -m fcntl L touch ran -- fcntl "$NO_METHOD" "did you mean ofd?"

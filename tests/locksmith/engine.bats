@@ -171,9 +171,9 @@ killed_with() {
 }
 
 @test "no program for a scheme: 69, which says where it was looked for" {
-	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers or /" "$SEMLOCK" odd://h/l touch ran
-	refused 69 "cannot start semlock-locksmith-odd in /" env -u SEMLOCK_LOCKSMITH_DIR "$SEMLOCK" odd://h/l touch ran
-	refused 69 "cannot start semlock-locksmith-odd in $PWD/helpers" "$SEMLOCK" --who odd://h/l
+	refused 69 "cannot start semlock-locksmith-odd, the program for such URLs, in $PWD/helpers or /" "$SEMLOCK" odd://h/l touch ran
+	refused 69 "cannot start semlock-locksmith-odd, the program for such URLs, in /" env -u SEMLOCK_LOCKSMITH_DIR "$SEMLOCK" odd://h/l touch ran
+	refused 69 "cannot start semlock-locksmith-odd, the program for such URLs, in $PWD/helpers" "$SEMLOCK" --who odd://h/l
 	engine odd <<<'exit 0'
 	chmod -x helpers/semlock-locksmith-odd
 	refused 69 "cannot start $PWD/helpers/semlock-locksmith-odd: Permission denied" "$SEMLOCK" odd://h/l touch ran

@@ -548,7 +548,7 @@ from_within() {
 	for method in flock ofd posix excl mkdir symlink; do
 		from_within "-m $method $method.lock" "sh -c '\"\$0\" -m $method $method.lock touch ran; exit \$?' \"\$0\""
 		[ "$status" -eq 64 ] || complain "$method: $status" "$err"
-		[[ $err == "semlock: $method.lock: held for your own process $owner ($id): "* ]] || complain "$method: $err"
+		[[ $err == "semlock: $method.lock: held for your own process $owner ($id), "* ]] || complain "$method: $err"
 	done
 	from_within l 'exec "$0" --nested l touch ran'
 	[ "$status" -eq 64 ] && [[ $err == *"held for your own process $owner ($id)"* ]] || complain "$status: $err"
@@ -556,9 +556,9 @@ from_within() {
 	[ "$status" -eq 64 ] && [[ $err == *"held for your own process $owner ($id)"* ]] || complain "$status: $err"
 	for lock in first second third; do
 		from_within "-f second -s -f third first" '"$0" '"$lock touch ran"
-		[ "$status" -eq 64 ] && [[ $err == "semlock: $lock: held for your own process $owner ($id): "* ]] || complain "$status: $err"
+		[ "$status" -eq 64 ] && [[ $err == "semlock: $lock: held for your own process $owner ($id), "* ]] || complain "$status: $err"
 		from_within "-f second -s -f third first" '"$0" -f '"$lock another touch ran"
-		[ "$status" -eq 64 ] && [[ $err == *": held for your own process $owner ($id): "* ]] || complain "$status: $err"
+		[ "$status" -eq 64 ] && [[ $err == *": held for your own process $owner ($id), "* ]] || complain "$status: $err"
 	done
 	from_within l '"$0" -n l touch ran'
 	[ "$status" -eq 1 ] || complain "$status: $err"

@@ -298,7 +298,7 @@ free_after() {
 	exec {in}>&-
 	free_after $((1000 * SHORT)) "$began" "end of input"
 	ended one 76
-	grep -q 'without the line "release"' one.err
+	grep -q 'no line "release"' one.err
 }
 
 @test "--hold --ttl: so does the end of the process that started it" {

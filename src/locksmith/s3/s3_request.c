@@ -327,7 +327,7 @@ enum s3_reply s3_get(struct s3_server *server, const char *etag, int64_t until)
 	reply = request(server, condition, NULL, until);
 	if (reply == S3_DONE && server->etag[0] == '\0')
 		return no_etag(server);
-	if (reply == S3_REFUSED) /* a GET's condition leads to 304, not to this */
+	if (reply == S3_REFUSED) /* the condition of a GET leads to 304, not here */
 		reply = refuse(server, 412, "");
 	return reply;
 }
