@@ -62,6 +62,27 @@ children_of() {
 # gone PID: waits until the process has ended.
 gone() { "$PROBE" gone "$1" "$LINE_SECONDS"; }
 
+# with_system_certs DIRECTORY CMD...: the machine trusts the certificates in DIRECTORY alone.
+with_system_certs() {
+	# shellcheck disable=SC2016 # the inner shell's
+	unshare --mount sh -c 'mount --bind "$0" /etc/ssl/certs && exec "$@"' "$@"
+}
+
+# only_cacert_counts URL: even where the machine trusts the authority that has signed for this server (DIR/ca.pem), the one in
+# SEMLOCK_CACERT counts alone.
+only_cacert_counts() {
+	local certs=$PWD/system-certs
+	namespaces --mount
+	mkdir "$certs"
+	cp "$DIR/ca.pem" "$certs/ca-certificates.crt"
+	cp "$DIR/ca.pem" "$certs/$(openssl x509 -noout -hash -in "$DIR/ca.pem").0"
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=another \
+		-keyout another.key -out another.pem 2>/dev/null
+	expect_status 0 with_system_certs "$certs" "$SEMLOCK" -n "$1" true
+	SEMLOCK_CACERT=$PWD/another.pem refused 69 "name its authority" with_system_certs "$certs" "$SEMLOCK" -n "$1" touch never
+	[ ! -e never ]
+}
+
 # waits_for NAME WORD: waits for WORD on its standard error.
 waits_for() { in_file "$1.err" "$2"; }
 

@@ -839,3 +839,11 @@ silent_after() {
 	ends_with_group "" "$URL"
 	[ "$(count)" -eq 0 ]
 }
+
+@test "etcds: SEMLOCK_CACERT replaces the authorities of the system" {
+	etcd_stop_all || true
+	certificates
+	ETCD_SCHEME=https
+	etcd_single --cert-file "$DIR/leaf.pem" --key-file "$DIR/leaf.key"
+	only_cacert_counts "etcds://$ETCD/nightly"
+}

@@ -45,6 +45,11 @@ all_of_it() {
 	all_of_it "ftps://127.0.0.1:$PORT/nightly"
 }
 
+@test "ftpes: SEMLOCK_CACERT replaces the authorities of the system" {
+	tls_server --cert="$DIR/server.pem"
+	only_cacert_counts "ftpes://127.0.0.1:$PORT/nightly"
+}
+
 @test "TLS refused gives 69 in one line, and no name or password is sent" {
 	tls_server
 	export SEMLOCK_CACERT=$DIR/ca.pem

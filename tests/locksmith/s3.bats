@@ -472,6 +472,13 @@ asked() {
 	[ ! -e ran ]
 }
 
+@test "https: SEMLOCK_CACERT replaces the authorities of the system" {
+	certificates
+	server_kill
+	s3_server --cert="$DIR/server.pem"
+	AWS_ENDPOINT_URL_S3=https://127.0.0.1:$PORT only_cacert_counts "$URL"
+}
+
 @test "what is no lock on S3 is refused: 64; no bucket: 73" {
 	refused 64 "invalid bucket name" "$SEMLOCK" s3://Locks/n touch ran
 	refused 64 "invalid bucket name" "$SEMLOCK" s3://host:9000/n touch ran

@@ -63,6 +63,15 @@ void transfer_note_hang_up(struct transfer *transfer)
 	curl_easy_setopt(transfer->easy, CURLOPT_CLOSESOCKETDATA, transfer);
 }
 
+void transfer_trust(const struct transfer *transfer, const char *authorities)
+{
+	if (authorities == NULL)
+		return;
+	curl_easy_setopt(transfer->easy, CURLOPT_CAINFO, authorities);
+	/* otherwise, libcurl also trusts those in the system's directory */
+	curl_easy_setopt(transfer->easy, CURLOPT_CAPATH, NULL);
+}
+
 /* Advice to append to the message of libcurl or its TLS library. */
 static const char *advice(const struct transfer *transfer)
 {

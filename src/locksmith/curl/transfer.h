@@ -24,6 +24,10 @@ struct transfer {
  * start, or no memory. */
 int transfer_open(struct transfer *transfer);
 
+/* From now on, trust the certificate authorities in the file AUTHORITIES, and no others.  NULL: the
+ * system's. */
+void transfer_trust(const struct transfer *transfer, const char *authorities);
+
 /* Drive TRANSFER, which was started, until one of these: it ends; a background transfer has set
  * *ABORT (NULL: none can); LIMIT ns have passed; or the moment UNTIL comes.  LIMIT does not count
  * time for which this process got no processor, because then an answer may have come that it could

@@ -389,13 +389,11 @@ static const char *variable_of(const char *name)
 /* Open CALL with the user's certificates.  Returns 0, or -1 (no memory). */
 static int open_call(struct grpc_call *call, size_t limit)
 {
-	const char *ca = variable_of("CACERT");
 	const char *cert = variable_of("CERT"), *key = variable_of("KEY");
 
 	if (grpc_open(call, limit) != 0)
 		return -1;
-	if (ca != NULL)
-		curl_easy_setopt(call->transfer.easy, CURLOPT_CAINFO, ca);
+	transfer_trust(&call->transfer, variable_of("CACERT"));
 	if (cert != NULL)
 		curl_easy_setopt(call->transfer.easy, CURLOPT_SSLCERT, cert);
 	if (key != NULL)

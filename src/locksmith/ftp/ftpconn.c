@@ -181,8 +181,7 @@ static void ftp_settings(struct remote_dir *remote)
 	/* Use ALL, never TRY: with TRY libcurl goes on in clear text if the server refuses TLS. */
 	if (explicit_tls)
 		curl_easy_setopt(easy, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
-	if (ca != NULL)
-		curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
+	transfer_trust(&remote->transfer, ca);
 	curl_easy_setopt(easy, CURLOPT_SERVER_RESPONSE_TIMEOUT, RESPONSE_SECONDS);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, hear);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, remote);

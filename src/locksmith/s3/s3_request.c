@@ -69,8 +69,7 @@ int s3_open(struct s3_server *server, const char *bucket, const char *name)
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, buffer_receive);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, &server->body);
-	if (authority[0] != '\0')
-		curl_easy_setopt(easy, CURLOPT_CAINFO, authority);
+	transfer_trust(&server->transfer, authority[0] == '\0' ? NULL : authority);
 	if (curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, signing) != CURLE_OK)
 		return error_plain(&server->error, ERROR_UNAVAILABLE,
 		    "this libcurl cannot sign requests for S3");
