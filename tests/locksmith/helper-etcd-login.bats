@@ -114,7 +114,7 @@ auth_enabled() {
 		unlock a
 		[ "$STATUS" -eq 69 ]
 		until_line a ERR
-		[[ $LINE == "ERR 69 cannot release the lock: $wants; it expires in "* ]] || complain "$LINE"
+		[[ $LINE == "ERR 69 $wants; it expires in "* ]] || complain "$LINE"
 	else
 		lost_at_the_end a "$wants"
 	fi

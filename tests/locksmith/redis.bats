@@ -138,6 +138,10 @@ woken() {
 	ended waiter 0
 	[ -e ran ]
 	refused 77 "NOPERM" "$SEMLOCK" "${URL/127/other@127}" touch never
+	for right in get set; do
+		redis acl setuser less reset on '>Sesame4711' '~nightly' '~{nightly}:*' +@all "-$right"
+		refused 77 "can't run" "$SEMLOCK" "${URL/127/less@127}" touch never
+	done
 	SEMLOCK_USER=lock expect_status 0 "$SEMLOCK" "$URL" true
 	unset SEMLOCK_PASSWORD
 	refused 77 "the user lock has no password" "$SEMLOCK" "${URL/127/lock@127}" touch never

@@ -16,8 +16,7 @@ static int lapses_by_itself(const struct turn *turn, const struct error *reason,
 {
 	int64_t left = later(turn->deadline - clock_boottime(), 0);
 
-	return error_plain(error, ERROR_UNAVAILABLE,
-	    "cannot release the lock: %.300s; it expires in %lld s", reason->text,
+	return error_plain(error, ERROR_UNAVAILABLE, "%.300s; it expires in %lld s", reason->text,
 	    (long long)((left + SECOND - 1) / SECOND));
 }
 

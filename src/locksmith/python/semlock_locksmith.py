@@ -297,7 +297,7 @@ def release(helper, turn):
         except (Refused, Away) as error:
             if now() >= give_up or isinstance(error, Refused):
                 lapses_in = max(0, turn.deadline - now()) + 1
-                fail(69, "cannot release the lock: %s; it expires in %d s" % (error, lapses_in))
+                fail(69, "%s; it expires in %d s" % (error, lapses_in))
             again = True
             time.sleep(0.2)
             continue
@@ -374,7 +374,7 @@ def tidy_up(helper, turn):
 
 def run(helper):
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP,
-                   signal.SIGPIPE):
+                   signal.SIGTTIN, signal.SIGTTOU, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     say("LOCKSMITH 2" + helper.words)
     turn = Turn()
