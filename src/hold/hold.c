@@ -212,7 +212,8 @@ int hold_for(struct hold *hold, pid_t owner, int64_t ttl, struct error *error)
 	if (owner == 0 && (getppid() != pid || watched_ended(&hold->owner)))
 		return error_plain(error, ERROR_USAGE,
 		    "--hold: the process that started it has ended");
-	if (ttl > 0 && check_input(error) != 0)
+	/* in the background, the input is the keeper's */
+	if (hold->caller == NULL && check_input(error) != 0)
 		return -1;
 	/* start a thread, because no signal reports that a pipe was hung up, or that a process has
 	 * ended */

@@ -489,7 +489,7 @@ told() {
 			expect_status 1 "$SEMLOCK" $way "$URL" "$SEMLOCK" $with "$URL" touch ran
 		done
 	done
-	refused 64 "held by the semlock above this command" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL"
+	refused 64 "held by the semlock above this command" "$SEMLOCK" "$URL" "$SEMLOCK" --hold "$URL" < <(exec sleep 60)
 	refused 64 "held by the semlock above this command" "$SEMLOCK" "$URL" sh -c 'sh -c "\"$0\" $1 touch\ ran"; exit $?' "$SEMLOCK" "$URL"
 	refused 64 "if another process queued before this one" "$SEMLOCK" -s "$URL" "$SEMLOCK" -s "$URL" touch ran
 	[ ! -e ran ]

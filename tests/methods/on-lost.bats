@@ -146,7 +146,7 @@ robbed() {
 				[ "$method" = rename ] || [ ! -e "l.$method" ]
 			done
 		done
-		refused 71 "cannot monitor the lock" "$CRASHABLE_SEMLOCK" --stale 10 -m excl --hold l
+		refused 71 "cannot monitor the lock" "$CRASHABLE_SEMLOCK" --stale 10 -m excl --hold l < <(exec sleep 60)
 		expect_status 0 "$CRASHABLE_SEMLOCK" -m link l.link touch ran # link monitors the lock without being asked
 		[ "$(wc -l <.err)" -eq 1 ]
 		grep -q "^semlock: l.link: cannot monitor the lock" .err

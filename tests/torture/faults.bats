@@ -93,7 +93,10 @@ injected() {
 # The process at the barrier counts as ended before it is let go.
 @test "--hold with an unreadable barrier: one line, and not a KILL's status" {
 	tracing
-	SEMLOCK_CRASH=lock.taken:stop start hold "$CRASHABLE_SEMLOCK" -m flock --hold L
+	mkfifo open
+	exec {open}<>open
+	# shellcheck disable=SC2016 # the inner shell's
+	SEMLOCK_CRASH=lock.taken:stop start hold sh -c 'exec "$0" -m flock --hold L <open' "$CRASHABLE_SEMLOCK"
 	"$PROBE" state "${PID[hold]}" T
 	start tracer strace -f -qq -o trace -p "${PID[hold]}" -e trace=read,write \
 		-e inject=write:error=EPIPE:when=1 -e inject=read:error=ENOSYS:when=1
@@ -111,7 +114,7 @@ injected() {
 	exec {open}<>open
 	refused 71 "cannot examine standard input" strace -f -qq -o trace -P "$PWD/open" -e trace=%%stat \
 		-e inject=%%stat:error=EPERM "$SEMLOCK" --hold L <&"$open"
-	expect_free L
+	[ ! -e L ] # refused before the lock is opened
 }
 
 @test "--hold that may not poll or read its input: a line, 71, and a release" {
@@ -119,7 +122,7 @@ injected() {
 	tracing
 	mkfifo open
 	exec {open}<>open
-	# shellcheck disable=SC2086 # a list; the first one asks whether the input has ended already
+	# shellcheck disable=SC2086 # a list; the first one of each process asks whether the input has ended already
 	expect_status 71 $refusing -e inject=poll,ppoll:error=EPERM:when=2 "$SEMLOCK" --hold L <&"$open"
 	[[ $out == OK && $err == "semlock: --hold: cannot wait for the end of standard input: "* ]]
 	expect_free L
