@@ -444,18 +444,20 @@ told() {
 	agent_says "exec ./hook1"
 	[ "$answer" = 0 ] || complain "$(cat .call)"
 	expect_status 1 "$SEMLOCK" -n backup.lock true
-	# Another tool that waits meanwhile leaves the ID of the first one alone.
+	# Another tool, this test, that did not get the lock does not release the first one's.
+	expect_status 64 ./hook2
+	expect_status 1 "$SEMLOCK" -n backup.lock true
 	start other ./hook1
 	eventually sh -c '"$SEMLOCK" --who backup.lock | grep -q "1 waiting"'
 	agent_says "exec ./hook2"
 	[ "$answer" = 0 ] || complain "$(cat .call)"
 	ended other 0
-	expect_status 1 "$SEMLOCK" -n backup.lock true
-	agent_says "exec ./hook2"
-	[ "$answer" = 0 ] || complain "$(cat .call)"
-	expect_status 0 "$SEMLOCK" -n backup.lock true
+	# nor does the first one release the other's
 	agent_says "exec ./hook2"
 	[ "$answer" = 76 ] || complain "$(cat .call)"
+	expect_status 1 "$SEMLOCK" -n backup.lock true
+	expect_status 0 ./hook2
+	expect_status 0 "$SEMLOCK" -n backup.lock true
 }
 
 @test "A maintenance window: held until a person ends it, and others see why" {
