@@ -215,7 +215,9 @@ static void read_all_locks(struct request *request, const struct reading *readin
 	request->nlocks = 0;
 	if (reading->name != NULL)
 		request->locks[request->nlocks++] =
-		    (struct lock_spec){.name = named_lock(reading->name, false), .of_user = true};
+		    (struct lock_spec){.name = named_lock(reading->name, false),
+			.of_user = true,
+			.fd = -1};
 	for (; *words != NULL; words++) {
 		if (**words == '-')
 			die(EXIT_USAGE,

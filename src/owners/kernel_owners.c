@@ -432,6 +432,7 @@ static void add_elsewhere(struct owners *found, const struct lock *lock)
 	if (owner != NULL) {
 		owner->method = lock->spec->method->name;
 		owner->kind = owners_kinds(lock);
+		owner->last = LLONG_MAX; /* which bytes is not known: no part of LOCK is left out */
 		owner->doubt = DOUBT_MACHINE;
 		found->holders = 1;
 	}

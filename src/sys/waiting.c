@@ -15,7 +15,9 @@ int poll_until(struct pollfd *fds, nfds_t count, struct deadline until)
 {
 	int ready, errnum;
 
-	UNINTERRUPTED(ready, poll(fds, count, deadline_poll_time(&until)));
+	do {
+		UNINTERRUPTED(ready, poll(fds, count, deadline_poll_time(&until)));
+	} while (ready == 0 && deadline_left(&until) > 0); /* poll(2) sleeps 24 days at most */
 	if (ready >= 0)
 		return ready;
 	errnum = errno;
