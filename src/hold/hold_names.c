@@ -34,7 +34,7 @@ int hold_lock_name(const char *name, char text[PATH_MAX + 1], struct error *erro
 	}
 	length = snprintf(text, PATH_MAX + 1, "%s/%s", strcmp(real, "/") == 0 ? "" : real, base);
 	if (length > PATH_MAX)
-		return error_plain(error, ERROR_USAGE, "this name is too long");
+		return error_plain(error, ERROR_USAGE, "its path is too long");
 	return 0;
 }
 

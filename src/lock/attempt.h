@@ -14,7 +14,7 @@ enum outcome attempt_try(struct lock *lock, struct error *error);
  * BUSY. */
 enum outcome attempt_once(struct lock *lock, struct error *error);
 
-/* Sleep in the lock call until LOCK is taken; BUSY when DEADLINE has passed.  The caller must call
+/* Sleep until LOCK is taken; BUSY at DEADLINE (--take: after half a second).  The caller must call
  * wakeup_off() at the end. */
 enum outcome attempt_sleep(struct lock *lock, const struct deadline *deadline, struct error *error);
 

@@ -32,7 +32,7 @@ const struct lock *lockset_covering(const struct lock *locks, unsigned count);
  * of a file, by exec too, drops the process's own (POSIX) locks on it. */
 bool posix_lock_is_on(int fd, const struct lock *locks, unsigned count);
 
-/* Release and close the COUNT LOCKS.  Each may be only half filled in. */
+/* Call release() of the COUNT LOCKS.  Each may be only half filled in. */
 void lockset_release(struct lock *locks, unsigned count);
 
 #endif

@@ -87,8 +87,8 @@ struct taking {
 void taking_begin(struct taking *taking, struct lock *locks, unsigned count,
     const struct wait_options *wait);
 
-/* Go on until the next step.  ERROR is filled on STEP_FAILED.  On STEP_BUSY it may be filled, too:
- * then it says why waiting longer would not have helped. */
+/* Go on until the next step.  ERROR is filled on STEP_FAILED.  ERROR->kind is ERROR_NONE at first:
+ * on STEP_BUSY it may be filled, too: then it says why waiting longer would not have helped. */
 enum step taking_step(struct taking *taking, struct error *error);
 
 /* After STEP_WAITS: our place in the queue, from 1; 0: unknown. */

@@ -130,7 +130,7 @@ static const struct {
 	" of another PID namespace is not within reach"},
     [DOUBT_NOBODY] = {"(not named in the lock)", "the lock names no process", NULL},
     [DOUBT_EARLIER] = {"(of an earlier holder, perhaps)", "the lock names process ",
-	", and may have been renamed by a script since"},
+	", but that may be an earlier holder"},
     [DOUBT_RANGE] = {"(no such number on this system)", "the lock names process ",
 	", which is more than kernel.pid_max here"},
     [DOUBT_ILLEGIBLE] = {"(cannot be read)", "its record cannot be read: permission denied", NULL},

@@ -145,7 +145,7 @@ static int acknowledge(const struct front *front, int status)
 	if (is_resumed(front))
 		return status;
 	if (keeper_say(front->keeper, KEEPER_ACK) != 0 && errno != EPIPE &&
-	    errno != ECONNRESET) { /* the end of the connection is seen below */
+	    errno != ECONNRESET) { /* EPIPE, ECONNRESET: seen below */
 		complain("%s: given up: cannot write to its keeper: %s", front->request->label,
 		    strerror(errno));
 		give_up(front);

@@ -148,8 +148,8 @@ static void describe_holder(const struct lock *lock, const char *otherwise, bool
 	search_terms_forget(&terms);
 }
 
-/* Write into TEXT which waiter has superseded this one, and may have ended by now; or OTHERWISE, if
- * that is not known. */
+/* Write into TEXT which waiter, ended by now or not, has superseded this one; if unknown,
+ * OTHERWISE. */
 static void superseder_text(const struct lock *lock, const char *otherwise, char *text, size_t size)
 {
 	const pid_t pid = lock->place.superseded_by;

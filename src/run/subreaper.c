@@ -193,7 +193,7 @@ int subreaper_command_starts(struct subreaper *subreaper, int fd, pid_t except, 
 	leave_group(subreaper);
 	if (fd >= 0 && subreaper_keep(subreaper, fd) != 0)
 		return error_set(error, ERROR_SYSTEM,
-		    "cannot hand the helper's pipe to the watching process");
+		    "cannot hand the helper's pipe to the outer process");
 	return 0;
 }
 

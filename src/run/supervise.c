@@ -30,7 +30,7 @@ struct supervised {
 	struct deadline next; /* when the limit's next signal is due */
 	/* the command was sent the limit's signal, or got a signal that asked semlock to end */
 	bool asked_to_end;
-	/* all signals that semlock has received */
+	/* received; also SIGTERM if orphaned */
 	sigset_t got;
 	struct sent last; /* the last signal that asked to end and was passed on */
 	bool over;        /* the command has ended, as RESULT says ... */
@@ -241,9 +241,9 @@ static bool asks_to_end(int signo)
 	return is_ending_signal(signo) && !signals_ignored(signo);
 }
 
-/* The limit is reached.  If the command was asked to end before, send SIGKILL.  Otherwise send the
- * limit's signal, and then SIGCONT, because a stopped command does not act on that signal.  The
- * command is not reaped yet, so that its PID cannot be another process's. */
+/* NEXT is reached.  If ASKED_TO_END is set, send SIGKILL.  Otherwise send the limit's signal, and
+ * then SIGCONT, because a stopped command does not act on that signal.  The command is not reaped
+ * yet, so that its PID cannot be another process's. */
 static void enforce_limit(struct supervised *supervised)
 {
 	const struct limit *limit = &supervised->command->limit;

@@ -113,8 +113,7 @@ static enum progress see_piece(const char *piece, size_t size,
 	return GOES_ON;
 }
 
-/* Ask the kernel by sock_diag(7).  Returns false if it does not answer, or a sandbox forbids the
- * question. */
+/* Call SEE with what sock_diag(7) answers.  Returns false if that is refused, or breaks off. */
 static bool each_by_diag(bool (*see)(const char *name, uid_t user, void *context), void *context)
 {
 	const struct question question = {

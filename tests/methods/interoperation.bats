@@ -218,7 +218,7 @@ contended() {
 		expect_status 1 "$SEMLOCK" -w .3 -m rename l true
 		expect_status 1 "$SEMLOCK" --who -m rename l
 		[[ $out == *"(of an earlier holder, perhaps)"* ]] || complain "$out"
-		refused 69 "may have been renamed by a script since" "$SEMLOCK" --replace -w 60 -m rename l touch ran
+		refused 69 "but that may be an earlier holder" "$SEMLOCK" --replace -w 60 -m rename l touch ran
 		[ ! -e ran ]
 		mv l.held l
 		expect_status 0 "$SEMLOCK" -n -m rename l true

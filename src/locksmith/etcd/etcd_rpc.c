@@ -205,7 +205,7 @@ static void no_answer(struct etcd_rpc *rpc)
 		error = line;
 	}
 	if (result == CURLE_SSL_CONNECT_ERROR) {
-		snprintf(line, sizeof line, "%.60s (without TLS: etcd://)", error);
+		snprintf(line, sizeof line, "%.60s (no TLS? use etcd://)", error);
 		error = line;
 	}
 	etcd_failure(rpc, error,

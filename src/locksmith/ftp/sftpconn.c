@@ -56,7 +56,7 @@ static enum reply sftp_verdict(struct remote_dir *remote, CURLcode result)
 	}
 }
 
-/* The URL's part of PATH needs no escapes: url_parse() refuses quotes and backslashes. */
+/* What PATH has from the URL has no quotes or backslashes: url_parse() refuses them. */
 static enum reply sftp_command(struct remote_dir *remote, const char *verb, const char *path)
 {
 	char line[1400];

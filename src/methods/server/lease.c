@@ -118,7 +118,7 @@ static void lease_listen(struct lease *lease)
 	       (got = locksmith_line(lease->lock->server.helper, &now, &line)) == LINE_READ) {
 		if ((text = text_after_word(line, SAYS_LOST)) != NULL) {
 			lease_stop_at_once(lease, text);
-			lease->lock->end.lost = true; /* also if the command has just ended */
+			lease->lock->end.lost = true; /* even if the command ended already */
 		} else if (text_after_word(line, SAYS_HELD) != NULL) {
 			locksmith_note(lease->lock->server.helper, line);
 			lease_follow_deadline(lease);
