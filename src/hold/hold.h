@@ -43,7 +43,7 @@ struct hold {
  * semlock as SIGTERM would: when standard input is hung up, or the process OWNER (0: the parent)
  * has ended.  With a TTL (ns; 0: none) the thread also ends semlock when no line has come for that
  * long, or when the line "release" comes.  HOLD must stay where it is.  Returns 0, or -1 with ERROR
- * filled: OWNER does not exist, no line can come, or the thread cannot be started. */
+ * filled: OWNER does not exist, the input has ended, or the thread cannot be started. */
 int hold_for(struct hold *hold, pid_t owner, int64_t ttl, struct error *error);
 
 /* --detach: tell the keeper that the wait for the request's lock number I begins, so that the front

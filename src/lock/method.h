@@ -63,9 +63,9 @@ struct method {
 	 * All other locks are opened and taken by the functions below. */
 	enum outcome (
 	    *ask)(struct lock *lock, const struct wait_options *wait, struct error *error);
-	/* Release LOCK, if it is taken, and close it; a process that inherited its descriptor may
-	 * still hold the lock.  Sets LOCK->end.  For a server, the call may take as long as the
-	 * lease.  LOCK may be only half filled in. */
+	/* Release LOCK, if it is taken, and close it (not a caller's descriptor); a process that
+	 * inherited its descriptor may still hold the lock.  Sets LOCK->end, unless OF_KERNEL.  For
+	 * a server, the call may take as long as the lease.  LOCK may be only half filled in. */
 	void (*release)(struct lock *lock);
 	/* Why LOCK was not released: LOCK->end.stuck, in words. */
 	const char *(*stuck_reason)(const struct lock *lock);

@@ -150,8 +150,8 @@ struct tickets {
 /* Add ticket NUMBER of PID to TICKETS, unless it is there already. */
 void tickets_add(struct tickets *tickets, int64_t number, pid_t pid);
 
-/* Fill TICKETS with those of the queue file PATH, ours included, as far as LIMIT allows.  No file:
- * no tickets.  Returns 0, or -1 with errno set: the file may not be opened. */
+/* Fill TICKETS with those of the queue file PATH, ours included, 4,096 at most, as far as LIMIT
+ * allows.  No file: no tickets.  Returns 0, or -1 with errno set: the file may not be opened. */
 int queue_list(struct tickets *tickets, const char path[QUEUE_PATH_SIZE], struct allowance *limit);
 
 /* Does process PID have one of TICKETS? */

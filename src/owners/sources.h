@@ -130,8 +130,9 @@ enum searched kernel_owners_add(struct owners *found, struct snapshot *snapshot,
     struct search *search, struct error *error);
 
 /* Is this process in a PID namespace, such as a container's, and does a process outside have the
- * file or directory PATH locked, by a lock of KINDS?  The kernel does not show such a lock, so try:
- * to find a flock, this takes one for a moment.  False in the machine's first PID namespace. */
+ * file or directory PATH locked, by a lock of KINDS?  (The caller has seen no holder inside.)  The
+ * kernel does not show such a lock, so try: to find a flock, this takes one for a moment.  False in
+ * the machine's first PID namespace. */
 bool kernel_owner_outside(const char *path, unsigned kinds);
 
 /* ---- waiters.c ---- */

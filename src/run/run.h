@@ -54,7 +54,7 @@ int run_start_child(struct run *run, struct error *error);
  * locks without one (--hold).  Fills RUN->outcome. */
 void run_command(struct run *run);
 
-/* Release RUN's locks, if they were taken; then report how the command ended. */
+/* Release RUN's locks, or leave that to our exit; then report how the command ended. */
 void run_release(struct run *run);
 
 /* -u: unlock the caller's descriptor, or open the file (-u FILE COMMAND, as flock); run the command

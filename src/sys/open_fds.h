@@ -145,8 +145,9 @@ struct pipe_holders {
 };
 
 /* Send SIGNO to the processes that HOLDERS describes, except this one; 0: only count them.  Returns
- * how many are alive or were reaped; 0 also if /proc does not show this PID namespace.  A process
- * that is forked during the search may be missed: repeat the call until it returns 0. */
+ * how many are alive or were reaped; 0 also without memory, or if /proc does not show this PID
+ * namespace.  A process that is forked during the search may be missed: repeat the call until it
+ * returns 0. */
 size_t pipe_holders_signal(struct pipe_holders *holders, int signo);
 
 /* Reap all children that have ended.  Returns whether there was one. */

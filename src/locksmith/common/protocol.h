@@ -10,8 +10,8 @@
 #include "protocol/locksmith_words.h"
 
 /* Write one line to standard output.  While the pipe is full, only WHO blocks: no other line may
- * delay a renewal.  So WAIT is dropped then, and all other lines are kept and written later; but of
- * several HELD, only the last is kept. */
+ * delay a renewal.  So WAIT is dropped then, and all other lines are kept, 3 KB of them, and
+ * written later; but of several HELD, only the last is kept. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Call this before the program ends: it waits until all kept lines but HELD are written, or the
