@@ -274,7 +274,7 @@ reaching() {
 # unlicensed: the source files, by their names or "#!", whose first five lines have no SPDX-License-Identifier.
 unlicensed() {
 	{
-		find .ci Makefile.am configure.ac contrib man src tests -type f \( -name '*.[ch17]' -o -name '*.py' -o -name '*.bats' \
+		find .ci Makefile.am configure.ac contrib man src tests -type f ! -path 'tests/notes/*' \( -name '*.[ch17]' -o -name '*.py' -o -name '*.bats' \
 			-o -name '*.bash' -o -name '*.mk' -o -name '*.am' -o -name '*.ac' -o -name '*.in' -o -name '*.pm' -o -name '*.pml' \
 			-o -name '*.fish' -o -name '*.sh' -o -name '*.t' -o -name '*.service' -o -name '*.timer' \) -print
 		find .ci contrib man src tests -type f ! -path 'tests/fuzz/seeds/*' -exec grep -lI -m1 '^#!' {} + |
