@@ -149,6 +149,16 @@ woken() {
 	[ ! -e never ]
 }
 
+@test "the helper ignores the signals of a terminal, and of pkill(1)" {
+	hold_lock "$URL"
+	helper=$(pgrep -f "semlock-locksmith-redis.*$URL\$")
+	ignored=$(sed -n 's/^SigIgn:.//p' "/proc/$helper/status")
+	for signal in HUP INT QUIT PIPE TERM TSTP TTIN TTOU; do
+		[ $((0x$ignored >> ($(kill -l $signal) - 1) & 1)) -eq 1 ] || complain "$signal: $ignored" || return
+	done
+	let_go
+}
+
 @test "rediss: the server's certificate must be in order" {
 	redis_kill
 	certificates

@@ -168,7 +168,6 @@ static size_t hear(char *data, size_t size, size_t count, void *context)
 static void ftp_settings(struct remote_dir *remote)
 {
 	CURL *easy = remote->transfer.easy;
-	const char *ca = getenv("SEMLOCK_CACERT");
 	bool explicit_tls = strcmp(remote->url->scheme, "ftpes") == 0;
 
 	snprintf(remote->base, sizeof remote->base, "%s://%s%s/",
@@ -181,7 +180,7 @@ static void ftp_settings(struct remote_dir *remote)
 	/* Use ALL, never TRY: with TRY libcurl goes on in clear text if the server refuses TLS. */
 	if (explicit_tls)
 		curl_easy_setopt(easy, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
-	transfer_trust(&remote->transfer, ca);
+	transfer_trust(&remote->transfer, getenv("SEMLOCK_CACERT"));
 	curl_easy_setopt(easy, CURLOPT_SERVER_RESPONSE_TIMEOUT, RESPONSE_SECONDS);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, hear);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, remote);

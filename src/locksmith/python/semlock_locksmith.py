@@ -372,10 +372,15 @@ def tidy_up(helper, turn):
         pass
 
 
-def run(helper):
+def ignore_signals():
+    """Ignore the signals that are meant for semlock: a helper ends at the end of its input."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP,
                    signal.SIGTTIN, signal.SIGTTOU, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
+
+
+def run(helper):
+    ignore_signals()
     say("LOCKSMITH 2" + helper.words)
     turn = Turn()
     read_options(helper, turn)

@@ -326,7 +326,7 @@ enum s3_reply s3_get(struct s3_server *server, const char *etag, int64_t until)
 	reply = request(server, condition, NULL, until);
 	if (reply == S3_DONE && server->etag[0] == '\0')
 		return no_etag(server);
-	if (reply == S3_REFUSED) /* the condition of a GET leads to 304, not here */
+	if (reply == S3_REFUSED) /* a GET whose condition fails gets 304 */
 		reply = refuse(server, 412, "");
 	return reply;
 }
