@@ -242,7 +242,7 @@ static noreturn void keep_for_ttl(const struct hold *hold)
 {
 	const struct deadline end = deadline_after(hold->lines.time);
 
-	complain("--hold: caller or input ended, no line \"release\": lock kept for --ttl");
+	complain("--hold: no more input, and no line \"release\": the lock is kept for --ttl");
 	hold_is_orphaned();
 	if (poll_until(NULL, 0, end) < 0)
 		end_by_error("cannot wait for --ttl", EXIT_SYSTEM);

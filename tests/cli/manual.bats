@@ -433,6 +433,7 @@ shown() {
 	[ "$(cat count)" -le 21000 ] || complain "$(cat count) words"
 }
 
+# A page says ".nr HY 0" twice: groff 1.22 heeds it before .TH, groff 1.24 after it.
 @test "no word is hyphenated at a line's end: what a page shows can be copied" {
 	command -v groff >/dev/null || skip "no groff is here"
 	for page in $PAGES; do

@@ -444,7 +444,7 @@ told() {
 	agent_says "exec ./hook1"
 	[ "$answer" = 0 ] || complain "$(cat .call)"
 	expect_status 1 "$SEMLOCK" -n backup.lock true
-	# Another tool, this test, that did not get the lock does not release the first one's.
+	# This test is another tool.  It did not get the lock, and does not release the first tool's.
 	expect_status 64 ./hook2
 	expect_status 1 "$SEMLOCK" -n backup.lock true
 	start other ./hook1
@@ -452,7 +452,7 @@ told() {
 	agent_says "exec ./hook2"
 	[ "$answer" = 0 ] || complain "$(cat .call)"
 	ended other 0
-	# nor does the first one release the other's
+	# The first tool does not release the other's, either.
 	agent_says "exec ./hook2"
 	[ "$answer" = 76 ] || complain "$(cat .call)"
 	expect_status 1 "$SEMLOCK" -n backup.lock true

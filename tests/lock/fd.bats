@@ -240,7 +240,7 @@ END
 @test "a descriptor of a deleted file is refused with 65, except as flock" {
 	exec 8>l
 	rm l
-	refused 65 "its file has been deleted or replaced, and whoever opens its name locks another file" "$SEMLOCK" 8
+	refused 65 "its file has been deleted or replaced, so a program that opens its name locks another file" "$SEMLOCK" 8
 	expect_status 0 "$FLOCK" 8
 	exec 8>&-
 }

@@ -238,7 +238,7 @@ those_who_disagree() {
 }
 
 @test "a descriptor keeps its slot while it asks for another, in vain or not" {
-	local method way
+	local method way wait
 	for method in flock ofd; do
 		case $method in ofd) way=--fcntl ;; *) way= ;; esac
 		rm -f wrote

@@ -35,7 +35,7 @@ host=elsewhere machine=another since=1 uid=0"
 		expect_status 1 "$SEMLOCK" -n --stale 2h -m $method l true
 		expect_status 0 "$SEMLOCK" -n --stale 30m -m $method l true
 	done
-	# what is left is that of rename
+	# l.held, made for rename, is still there
 	"$PROBE" pause 2100
 	expect_status 1 "$SEMLOCK" -n -m rename l true
 	expect_status 1 "$SEMLOCK" -n --stale 30m -m rename l true

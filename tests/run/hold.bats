@@ -125,7 +125,7 @@ holding() {
 		expect_status 64 "$SEMLOCK" --hold busy <"$input"
 		expect_status 64 "$SEMLOCK" --hold l <"$input"
 		expect_out ""
-		[[ $err == *": --hold: standard input is at its end"* ]] || complain "$input: $err"
+		[[ $err == "semlock: l: --hold: standard input is at its end"* ]] || complain "$input: $err"
 		expect_status 0 "$SEMLOCK" -n l true
 	done
 	mkfifo pipe

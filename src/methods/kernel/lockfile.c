@@ -339,8 +339,8 @@ int kernel_open(struct lock *lock, struct error *error)
 		return -1;
 	if (lock->spec->name == NULL && !lockfile_current(lock))
 		return error_plain(error, ERROR_LOCKABLE,
-		    "its file has been deleted or replaced, and whoever opens its name locks "
-		    "another file: open the descriptor again");
+		    "its file has been deleted or replaced, so a program that opens its name "
+		    "locks another file: open the descriptor again");
 	return check_limits(lock, error);
 }
 

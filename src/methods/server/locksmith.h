@@ -78,8 +78,8 @@ bool locksmith_marked(int pipe);
 
 /* Start the helper for SCHEME with ARGV, whose last element is the URL and whose first is filled in
  * here.  The helper inherits standard error and no other descriptor, and gets a session of its own.
- * Returns 0, also if there is no such program (its first line is then ERR); or -1 with ERROR
- * filled. */
+ * Returns 0, or -1 with ERROR filled.  If the program is missing, returns 0; the first line is
+ * then ERR. */
 int locksmith_start(struct locksmith *helper, const char *scheme, const char **argv,
     struct error *error);
 
